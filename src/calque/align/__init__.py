@@ -1,0 +1,1 @@
+"""Alignment: pairs of vectors to an aligned encoder."""

@@ -1,0 +1,1 @@
+"""Encoders: any Hugging Face model, static vectors, aligned encoders, behind one protocol."""

@@ -1,0 +1,199 @@
+"""Files written whole or not at all, run folders, and the cache of vectors."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from calque.errors import BadInput, BadSetting
+
+FINISHED = "finished.json"
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file's bytes."""
+    with path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def text_digest(*parts: str) -> str:
+    """SHA-256 of some strings, told apart from each other."""
+    return hashlib.sha256("\0".join(parts).encode("utf-8")).hexdigest()
+
+
+@contextmanager
+def atomic_file(path: Path) -> Iterator[Path]:
+    """A temporary path that becomes `path` when the block ends well, and vanishes otherwise."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".partial")
+    os.close(handle)
+    partial = Path(name)
+    try:
+        yield partial
+        partial.chmod(0o644)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def atomic_directory(path: Path) -> Iterator[Path]:
+    """A temporary directory that becomes `path` when the block ends well, replacing what was there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".partial"))
+    try:
+        yield partial
+        partial.chmod(0o755)
+        if path.exists():
+            old = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".old"))
+            path.rename(old / "was")
+            partial.rename(path)
+            shutil.rmtree(old, ignore_errors=True)
+        else:
+            partial.rename(path)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file whole or not at all."""
+    with atomic_file(path) as partial:
+        partial.write_text(text, encoding="utf-8")
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write sorted, readable JSON whole or not at all."""
+    write_text(path, json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True) + "\n")
+
+
+def read_json(path: Path) -> Any:
+    """Read JSON, or say which file is broken and where."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise BadInput("no such file", where=path) from None
+    except json.JSONDecodeError as error:
+        raise BadInput(f"not JSON: {error.msg}", where=path, line=error.lineno) from None
+
+
+# --------------------------------------------------------------------------------------- run folders
+
+
+def finished(folder: Path) -> dict[str, Any] | None:
+    """The finished-marker of a run folder, or None when there is no finished run there."""
+    marker = folder / FINISHED
+    return dict(read_json(marker)) if marker.is_file() else None
+
+
+def is_done(folder: Path, digest: str, *, overwrite: bool = False) -> bool:
+    """Whether this very run stands finished in `folder`; refuses a folder that holds something else."""
+    if overwrite or not folder.exists():
+        return False
+    marker = finished(folder)
+    if marker is not None and marker.get("recipe") == digest:
+        return True
+    if marker is not None:
+        raise BadSetting(
+            f"holds a finished run of another recipe ({str(marker.get('recipe'))[:12]}, not {digest[:12]})",
+            where=folder,
+            remedy="choose another --out, or --overwrite to replace it",
+        )
+    if not folder.is_dir() or any(folder.iterdir()):
+        raise BadSetting("exists and is not a calque run", where=folder, remedy="choose another --out")
+    return False
+
+
+@contextmanager
+def run_folder(folder: Path, digest: str, verb: str) -> Iterator[Path]:
+    """A folder to write a run into; it appears under its own name with its finished-marker, or not at all."""
+    if folder.is_dir() and finished(folder) is None and any(folder.iterdir()):
+        raise BadSetting("exists and is not a calque run", where=folder, remedy="choose another --out")
+    with atomic_directory(folder) as partial:
+        yield partial
+        write_json(partial / FINISHED, {"recipe": digest, "verb": verb})
+
+
+# --------------------------------------------------------------------------------------------- cache
+
+
+def cache_root() -> Path:
+    """Where calque keeps what can be made again: CALQUE_CACHE, or the user's cache directory."""
+    if "CALQUE_CACHE" in os.environ:
+        return Path(os.environ["CALQUE_CACHE"])
+    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "calque"
+
+
+def cache_limit() -> int:
+    """How many bytes of vectors may lie in the cache: CALQUE_CACHE_GB, 20 by default."""
+    text = os.environ.get("CALQUE_CACHE_GB", "20")
+    try:
+        return int(float(text) * 1e9)
+    except ValueError:
+        raise BadSetting(
+            f"CALQUE_CACHE_GB is {text!r}", remedy="a number of gigabytes, for example 20"
+        ) from None
+
+
+@dataclass(frozen=True)
+class CacheEntry:
+    """One thing in the cache: its key, what it holds, its size in bytes and when it was last used."""
+
+    key: str
+    label: str
+    size: int
+    used: float
+
+
+class Cache:
+    """Directories named by the digest of what they hold, least recently used evicted over a size cap.
+
+    An entry is made by a function that writes into a directory, and appears whole or not at all.
+    """
+
+    def __init__(self, root: Path | None = None, limit: int | None = None) -> None:
+        self.root = (root or cache_root()) / "vectors"
+        self.limit = cache_limit() if limit is None else limit
+
+    def find(self, key: str) -> Path | None:
+        """The entry's directory, marked as used now, or None."""
+        marker = self.root / key / FINISHED
+        if not marker.is_file():
+            return None
+        os.utime(marker)
+        return marker.parent
+
+    @contextmanager
+    def add(self, key: str, label: str) -> Iterator[Path]:
+        """A directory to fill; it becomes the entry when the block ends well. Old entries make room after."""
+        with atomic_directory(self.root / key) as partial:
+            yield partial
+            write_json(partial / FINISHED, {"label": label})
+        self.prune(keep=key)
+
+    def entries(self) -> list[CacheEntry]:
+        """What is there, most recently used first."""
+        found = []
+        for marker in self.root.glob(f"*/{FINISHED}"):
+            size = sum(file.stat().st_size for file in marker.parent.iterdir())
+            found.append(
+                CacheEntry(marker.parent.name, read_json(marker)["label"], size, marker.stat().st_mtime)
+            )
+        return sorted(found, key=lambda entry: -entry.used)
+
+    def prune(self, limit: int | None = None, keep: str | None = None) -> list[CacheEntry]:
+        """Remove the least recently used until the rest fits; returns what was removed."""
+        bound, total, removed = self.limit if limit is None else limit, 0, []
+        for entry in self.entries():
+            total += entry.size
+            if total > bound and entry.key != keep:
+                shutil.rmtree(self.root / entry.key, ignore_errors=True)
+                removed.append(entry)
+        return removed

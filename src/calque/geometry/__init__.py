@@ -1,0 +1,1 @@
+"""Pure mathematics on arrays: neighbours, solvers. No encoder, no files."""

@@ -1,0 +1,1 @@
+"""Links: which word of a sentence translates which word of the other."""

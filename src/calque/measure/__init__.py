@@ -1,0 +1,1 @@
+"""Measures of how well languages meet in an encoder."""

@@ -1,0 +1,144 @@
+"""Settings: everything needed to repeat a run, checked before anything is loaded, named by a digest."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import tomllib
+from collections.abc import Iterable
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import tomli_w
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from calque.errors import BadInput, BadSetting
+from calque.files import text_digest, write_text
+
+
+class Choice(StrEnum):
+    """An option with named members, each explained by the enum's docstring."""
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The member of this name, or an error that lists the members and the nearest one."""
+        try:
+            return cls(text)
+        except ValueError:
+            raise BadSetting(
+                f"unknown {cls.__name__.lower()} {text!r}", remedy=suggestion(text, [m.value for m in cls])
+            ) from None
+
+
+class Device(Choice):
+    """Where encoders run: auto (a GPU when there is one), cpu, cuda, mps."""
+
+    AUTO = "auto"
+    CPU = "cpu"
+    CUDA = "cuda"
+    MPS = "mps"
+
+
+class Dtype(Choice):
+    """Precision of encoders: float32 everywhere, float16 and bfloat16 on a GPU."""
+
+    FLOAT32 = "float32"
+    FLOAT16 = "float16"
+    BFLOAT16 = "bfloat16"
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """A remedy for a mistyped name.
+
+    >>> suggestion("eflomel", ["eflomal", "hmm"])
+    'did you mean eflomal? known: eflomal, hmm'
+    """
+    names = list(known)
+    near = difflib.get_close_matches(word, names, 1)
+    return (f"did you mean {near[0]}? " if near else "") + "known: " + ", ".join(names)
+
+
+class Recipe(BaseModel):
+    """Settings of one run. Two runs with the same digest give the same results.
+
+    `inputs` holds the fingerprint of everything read, so that a changed file is another recipe.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    verb: ClassVar[str] = ""
+
+    inputs: dict[str, str] = {}
+    seed: int = 0
+
+    def digest(self) -> str:
+        """SHA-256 of the settings and of the fingerprints of the inputs, wherever those files lie."""
+        held = self.model_dump(mode="json", exclude_none=True)
+        return text_digest(self.verb, json.dumps(held, sort_keys=True))
+
+    def to_toml(self) -> str:
+        return tomli_w.dumps({"verb": self.verb, **self.model_dump(mode="json", exclude_none=True)})
+
+    def save(self, path: Path) -> None:
+        write_text(path, self.to_toml())
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read what `save` wrote, or say every mistake in it."""
+        try:
+            held: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise BadInput("no such file", where=path) from None
+        except tomllib.TOMLDecodeError as error:
+            raise BadInput(f"not TOML: {error}", where=path) from None
+        if held.pop("verb", cls.verb) != cls.verb:
+            raise BadInput(f"not a recipe of `calque {cls.verb}`", where=path)
+        try:
+            return cls(**held)
+        except ValidationError as error:
+            raise BadInput(_mistakes(error, list(cls.model_fields)), where=path) from None
+
+
+def _mistakes(error: ValidationError, known: list[str]) -> str:
+    told = []
+    for mistake in error.errors():
+        name = ".".join(map(str, mistake["loc"]))
+        extra = f"; {suggestion(name, known)}" if mistake["type"] == "extra_forbidden" else ""
+        told.append(f"{name}: {mistake['msg']}{extra}")
+    return "; ".join(told)
+
+
+def parse_layers(text: str, depth: int) -> tuple[int, ...]:
+    """Layers by name: `all`, `last`, `last4`, `0`, `-1`, `3,7`, `8-12`. Layer 0 is the embeddings.
+
+    >>> parse_layers("last4", 12), parse_layers("0,3-5,-1", 12)
+    ((9, 10, 11, 12), (0, 3, 4, 5, 12))
+    """
+    chosen: set[int] = set()
+    for part in text.replace(" ", "").split(","):
+        chosen.update(_layer_part(part, depth))
+    return tuple(sorted(chosen))
+
+
+def _layer_part(part: str, depth: int) -> Iterable[int]:
+    if part == "all":
+        return range(depth + 1)
+    if part.startswith("last") and (part[4:] or "1").isdigit():
+        count = int(part[4:] or 1)
+        if not 1 <= count <= depth + 1:
+            raise BadSetting(f"layers {part!r}: this encoder has {depth + 1} layers, 0 to {depth}")
+        return range(depth + 1 - count, depth + 1)
+    first, last = part.rsplit("-", 1) if "-" in part[1:] else (part, part)
+    try:
+        low, high = int(first), int(last)
+    except ValueError:
+        raise BadSetting(
+            f"layers {part!r} not understood", remedy="all, last, last4, a number, 8-12, or a list 0,4,8"
+        ) from None
+    low, high = (x + depth + 1 if x < 0 else x for x in (low, high))
+    if not 0 <= low <= high <= depth:
+        raise BadSetting(
+            f"no layer {part!r}",
+            remedy=f"this encoder has layers 0 (embeddings) to {depth}, or -1 to -{depth + 1}",
+        )
+    return range(low, high + 1)

@@ -1,0 +1,1 @@
+"""Reports: rebuilt from results, without torch."""

@@ -1,0 +1,1 @@
+"""Statistics over per-item figures: metrics, intervals, tests, signatures. No torch here."""

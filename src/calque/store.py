@@ -1,0 +1,167 @@
+"""How the types of `types.py` lie on disk: plain arrays that can be memory-mapped, and JSON beside them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calque.errors import BadInput
+from calque.files import atomic_directory, atomic_file, read_json, write_json, write_text
+from calque.types import Bitext, Items, Result, Sentences, Vocabulary, WordPairs
+
+_KIND = "word pairs"
+
+
+def save_array(path: Path, array: NDArray[Any]) -> None:
+    """One .npy file, whole or not at all."""
+    with atomic_file(path) as partial, partial.open("wb") as handle:
+        np.save(handle, array, allow_pickle=False)
+
+
+def load_array(path: Path) -> NDArray[Any]:
+    """One .npy file, memory-mapped."""
+    try:
+        return np.load(path, mmap_mode="r", allow_pickle=False)  # type: ignore[no-any-return]
+    except FileNotFoundError:
+        raise BadInput("no such file", where=path) from None
+    except ValueError as error:
+        raise BadInput(f"not a readable array: {error}", where=path, remedy="make the folder again") from None
+
+
+def save_pairs(folder: Path, pairs: WordPairs) -> None:
+    """Write links and their bitext as one folder; only the words that occur are kept."""
+    used = np.unique(np.concatenate([pairs.bitext.source.ids, pairs.bitext.target.ids]))
+    place = np.zeros(len(pairs.bitext.source.vocabulary), np.int32)
+    place[used] = np.arange(len(used), dtype=np.int32)
+    strings = pairs.bitext.source.vocabulary.strings
+    words = Vocabulary.of(strings[i] for i in used)
+    with atomic_directory(folder) as partial:
+        save_array(partial / "vocabulary.bytes.npy", words.blob)
+        save_array(partial / "vocabulary.offsets.npy", words.offsets)
+        for name, side in (("source", pairs.bitext.source), ("target", pairs.bitext.target)):
+            save_array(partial / f"{name}.ids.npy", place[side.ids])
+            save_array(partial / f"{name}.offsets.npy", side.offsets)
+            if side.tags is not None:
+                save_array(partial / f"{name}.tags.npy", side.tags)
+        save_array(partial / "line.npy", pairs.bitext.line)
+        save_array(partial / "links.npy", np.stack([pairs.sentence, pairs.source, pairs.target], 1))
+        save_array(partial / "score.npy", pairs.score)
+        write_json(partial / "pairs.json", _describe(pairs))
+
+
+def _describe(pairs: WordPairs) -> dict[str, Any]:
+    return {
+        "kind": _KIND,
+        "version": 1,
+        "languages": list(pairs.languages),
+        "unit": pairs.bitext.source.unit,
+        "linker": pairs.linker,
+        "origin": pairs.bitext.origin,
+        "dropped": dict(pairs.bitext.dropped),
+        "sentences": len(pairs.bitext),
+        "links": len(pairs),
+    }
+
+
+def load_pairs(folder: Path) -> WordPairs:
+    """Read what `save_pairs` wrote, memory-mapped."""
+    if not (folder / "pairs.json").is_file():
+        inside = sorted(path.parent.name for path in folder.glob("*/pairs.json")) if folder.is_dir() else []
+        remedy = f"did you mean {folder / inside[-1]}?" if inside else "make it with `calque link`"
+        raise BadInput("no word pairs here", where=folder, remedy=remedy)
+    about = read_json(folder / "pairs.json")
+    words = Vocabulary(
+        load_array(folder / "vocabulary.bytes.npy"), load_array(folder / "vocabulary.offsets.npy")
+    )
+    sides = []
+    for name, language in zip(("source", "target"), about["languages"], strict=True):
+        tags = folder / f"{name}.tags.npy"
+        sides.append(
+            Sentences(
+                language,
+                load_array(folder / f"{name}.ids.npy"),
+                load_array(folder / f"{name}.offsets.npy"),
+                words,
+                load_array(tags) if tags.exists() else None,
+                about["unit"],
+            )
+        )
+    bitext = Bitext(sides[0], sides[1], load_array(folder / "line.npy"), about["origin"], about["dropped"])
+    links = load_array(folder / "links.npy")
+    if len(bitext.source) != len(bitext.target) or len(links) != about["links"]:
+        raise BadInput("its arrays do not fit together", where=folder, remedy="make the folder again")
+    return WordPairs(
+        bitext, links[:, 0], links[:, 1], links[:, 2], load_array(folder / "score.npy"), about["linker"]
+    )
+
+
+# ------------------------------------------------------------------------------------------- results
+
+
+def result_line(result: Result) -> str:
+    """One result as a line of JSON without the fields that say nothing."""
+    empty = {field.name: field.default for field in fields(Result)}
+    held = {key: value for key, value in asdict(result).items() if value != empty[key]}
+    return json.dumps(held, ensure_ascii=False, sort_keys=True)
+
+
+def save_results(path: Path, results: Iterable[Result]) -> None:
+    """Write results.jsonl: sorted, without times, so that two equal runs give equal files."""
+    write_text(path, "".join(line + "\n" for line in sorted(map(result_line, results))))
+
+
+def load_results(path: Path) -> list[Result]:
+    """Read results.jsonl; a line that does not fit is named."""
+    if not path.is_file():
+        raise BadInput("no results here", where=path, remedy="give a folder written by `calque measure`")
+    results = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            held = json.loads(line)
+            for name in ("languages", "group"):
+                if held.get(name) is not None:
+                    held[name] = tuple(held[name])
+            results.append(Result(**held))
+        except (TypeError, AttributeError, json.JSONDecodeError) as error:
+            raise BadInput(f"not a result: {error}", where=path, line=number) from None
+    return results
+
+
+def save_items(folder: Path, items: Items) -> str:
+    """Write per-item statistics under their own digest (safetensors); returns the digest."""
+    import hashlib
+
+    from safetensors.numpy import save
+
+    columns: Mapping[str, NDArray[Any]] = {
+        "cluster": items.cluster,
+        **{f"key.{name}": column for name, column in items.keys.items()},
+        **{f"value.{name}": column for name, column in items.values.items()},
+    }
+    data = save({name: np.ascontiguousarray(column) for name, column in columns.items()})
+    digest = hashlib.sha256(data).hexdigest()[:16]
+    folder.mkdir(parents=True, exist_ok=True)
+    with atomic_file(folder / f"{digest}.safetensors") as partial:
+        partial.write_bytes(data)
+    return digest
+
+
+def load_items(folder: Path, digest: str) -> Items:
+    """Read per-item statistics by digest."""
+    from safetensors.numpy import load_file
+
+    path = folder / f"{digest}.safetensors"
+    if not path.is_file():
+        raise BadInput("no such items file", where=path)
+    columns = load_file(path)
+    return Items(
+        {name[4:]: column for name, column in columns.items() if name.startswith("key.")},
+        columns["cluster"],
+        {name[6:]: column for name, column in columns.items() if name.startswith("value.")},
+    )

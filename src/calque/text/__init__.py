@@ -1,0 +1,1 @@
+"""Text: readers, words, cleaning, frequencies, treebanks, dictionaries. No torch here."""

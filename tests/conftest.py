@@ -1,0 +1,26 @@
+"""Shared fixtures: an isolated cache, no hub, and the real data where it is present."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Real data beside the repository; a test that needs it skips where it is absent."""
+    if not SHARED.is_dir():
+        pytest.skip("real data is not here")
+    return SHARED
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Every test has an empty cache of its own."""
+    root = tmp_path_factory.mktemp("cache")
+    monkeypatch.setenv("CALQUE_CACHE", str(root))
+    return root
