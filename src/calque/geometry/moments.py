@@ -34,17 +34,13 @@ class PairMoments:
     (2, [0.0, 3.0], [[0.0, 0.0], [16.0, 0.0]], [[0.0, 0.0], [4.0, 0.0]])
     """
 
-    def __init__(self, products: Iterable[Product] = PRODUCTS) -> None:
+    def __init__(self, width: int = 0, *, products: Iterable[Product] = PRODUCTS) -> None:
         self.products = frozenset(products)
+        self.width = width
         self.count = 0
         self._means: tuple[Doubles, Doubles] = (np.zeros(0), np.zeros(0))
         self._spreads: tuple[Doubles, Doubles] = (np.zeros(0), np.zeros(0))
         self._second: dict[Product, Doubles] = {}
-
-    @property
-    def width(self) -> int:
-        """Dimensions of the vectors; 0 before any were added."""
-        return len(self._means[0])
 
     @property
     def source_mean(self) -> Doubles:
@@ -98,7 +94,7 @@ class PairMoments:
 
     def _of(self, source: Doubles, target: Doubles) -> PairMoments:
         """Moments of one block by itself."""
-        block = PairMoments(self.products)
+        block = PairMoments(source.shape[1], products=self.products)
         block.count = len(source)
         block._means = (source.mean(0), target.mean(0))
         if not (np.isfinite(block._means[0]).all() and np.isfinite(block._means[1]).all()):
@@ -117,12 +113,13 @@ class PairMoments:
             raise ValueError("moments with different products cannot be merged")
         if not other.count:
             return
+        if other.width != (self.width or other.width):
+            raise BadInput(f"vectors of {other.width} dimensions among vectors of {self.width}")
         if not self.count:
-            self.count, self._means, self._spreads = other.count, other._means, other._spreads
+            self.width, self.count = other.width, other.count
+            self._means, self._spreads = other._means, other._spreads
             self._second = {name: product.copy() for name, product in other._second.items()}
             return
-        if other.width != self.width:
-            raise BadInput(f"vectors of {other.width} dimensions after vectors of {self.width}")
         total = self.count + other.count
         steps = tuple(theirs - ours for ours, theirs in zip(self._means, other._means, strict=True))
         weight = self.count * other.count / total
@@ -144,7 +141,7 @@ class PairMoments:
     def swapped(self) -> PairMoments:
         """The same pairs with the roles of source and target exchanged."""
         turned: dict[Product, Product] = {"source": "target", "target": "source", "cross": "cross"}
-        other = PairMoments(turned[name] for name in self.products)
+        other = PairMoments(self.width, products=(turned[name] for name in self.products))
         other.count = self.count
         other._means, other._spreads = self._means[::-1], self._spreads[::-1]
         other._second = {turned[name]: product.T.copy() for name, product in self._second.items()}
