@@ -34,9 +34,9 @@ class PairMoments:
     (2, [0.0, 3.0], [[0.0, 0.0], [16.0, 0.0]], [[0.0, 0.0], [4.0, 0.0]])
     """
 
-    def __init__(self, width: int = 0, *, products: Iterable[Product] = PRODUCTS) -> None:
+    def __init__(self, products: Iterable[Product] = PRODUCTS) -> None:
         self.products = frozenset(products)
-        self.width = width
+        self.width = 0
         self.count = 0
         self._means: tuple[Doubles, Doubles] = (np.zeros(0), np.zeros(0))
         self._spreads: tuple[Doubles, Doubles] = (np.zeros(0), np.zeros(0))
@@ -94,7 +94,8 @@ class PairMoments:
 
     def _of(self, source: Doubles, target: Doubles) -> PairMoments:
         """Moments of one block by itself."""
-        block = PairMoments(source.shape[1], products=self.products)
+        block = PairMoments(self.products)
+        block.width = source.shape[1]
         block.count = len(source)
         block._means = (source.mean(0), target.mean(0))
         if not (np.isfinite(block._means[0]).all() and np.isfinite(block._means[1]).all()):
@@ -114,7 +115,7 @@ class PairMoments:
         if not other.count:
             return
         if other.width != (self.width or other.width):
-            raise BadInput(f"vectors of {other.width} dimensions among vectors of {self.width}")
+            raise BadInput(f"vectors of {other.width} dimensions after vectors of {self.width}")
         if not self.count:
             self.width, self.count = other.width, other.count
             self._means, self._spreads = other._means, other._spreads
@@ -141,7 +142,8 @@ class PairMoments:
     def swapped(self) -> PairMoments:
         """The same pairs with the roles of source and target exchanged."""
         turned: dict[Product, Product] = {"source": "target", "target": "source", "cross": "cross"}
-        other = PairMoments(self.width, products=(turned[name] for name in self.products))
+        other = PairMoments(turned[name] for name in self.products)
+        other.width = self.width
         other.count = self.count
         other._means, other._spreads = self._means[::-1], self._spreads[::-1]
         other._second = {turned[name]: product.T.copy() for name, product in self._second.items()}
