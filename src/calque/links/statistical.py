@@ -1,0 +1,276 @@
+"""Links by statistical models trained on the bitext itself, through sil-thot.
+
+Both directions are trained and then symmetrised. A trained model can say two things about its own text: the
+alignments it ended training with, and those it finds when it decodes the text anew. They differ on many
+sentences. `StatisticalLinker.link` gives the first ("…/training"), which are the better ones for eflomal;
+`TrainedLinker.link`, which takes any text, gives the second ("…/decoded").
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from calque.errors import BadInput, BadSetting
+from calque.files import atomic_directory, read_json, write_json
+from calque.links.symmetrise import Symmetrisation, symmetrise
+from calque.progress import bar
+from calque.recipe import Choice
+from calque.types import Bitext, Doubles, Ints, Longs, Sentences, WordIndex, WordPairs
+
+CHUNK = 1000
+_FILE = "linker.json"
+#: Words that thot keeps for itself.
+_RESERVED = frozenset({"NULL", "UNKNOWN_WORD", "<UNUSED_WORD>"})
+
+
+class StatisticalModel(Choice):
+    """Which model links.
+
+    eflomal: Gibbs sampling over IBM 1, HMM and fertility; the best links, seeded.
+    fast-align: IBM 2 with a diagonal prior, what the papers used.
+    hmm, ibm1, ibm2, ibm3, ibm4: the classic models, each started from simpler ones.
+    """
+
+    EFLOMAL = "eflomal"
+    FAST_ALIGN = "fast-align"
+    HMM = "hmm"
+    IBM1 = "ibm1"
+    IBM2 = "ibm2"
+    IBM3 = "ibm3"
+    IBM4 = "ibm4"
+
+
+#: Each model's stages as thot names them: a stage starts from what the one before has learnt.
+_STAGES: dict[StatisticalModel, tuple[str, ...]] = {
+    StatisticalModel.EFLOMAL: ("EflomalAlignmentModel",),
+    StatisticalModel.FAST_ALIGN: ("FastAlignModel",),
+    StatisticalModel.HMM: ("Ibm1AlignmentModel", "HmmAlignmentModel"),
+    StatisticalModel.IBM1: ("Ibm1AlignmentModel",),
+    StatisticalModel.IBM2: ("Ibm1AlignmentModel", "Ibm2AlignmentModel"),
+    StatisticalModel.IBM3: ("Ibm1AlignmentModel", "HmmAlignmentModel", "Ibm3AlignmentModel"),
+    StatisticalModel.IBM4: (
+        "Ibm1AlignmentModel",
+        "HmmAlignmentModel",
+        "Ibm3AlignmentModel",
+        "Ibm4AlignmentModel",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class StatisticalLinker:
+    """Links a bitext by training on it.
+
+    `iterations` is the number of sweeps: for eflomal in all, for the others at each stage. None lets eflomal
+    choose by the size of the text, and gives the others five. A score is the geometric mean of the two
+    directions' translation probabilities.
+    """
+
+    model: StatisticalModel = StatisticalModel.EFLOMAL
+    symmetrisation: Symmetrisation = Symmetrisation.INTERSECTION
+    seed: int = 0
+    iterations: int | None = None
+    lowercase: bool = True
+
+    def __post_init__(self) -> None:
+        least = 3 if self.model is StatisticalModel.EFLOMAL else 1
+        if self.iterations is not None and self.iterations < least:
+            raise BadSetting(
+                f"iterations is {self.iterations}", remedy=f"at least {least} for {self.model}, or none given"
+            )
+
+    @property
+    def name(self) -> str:
+        return f"{self.model}/{self.symmetrisation}/training"
+
+    def link(self, bitext: Bitext) -> WordPairs:
+        """Train both directions on this text and return the links they ended training with."""
+        return self.train(bitext).training_links()
+
+    def train(self, bitext: Bitext) -> TrainedLinker:
+        """Train both directions; the result links other text too, and can be kept."""
+        if not len(bitext):
+            raise BadInput("no sentence pairs to link", where=bitext.origin or None)
+        forward = _train(self, bitext.source, bitext.target)
+        backward = _train(self, bitext.target, bitext.source)
+        return TrainedLinker(self, forward, backward, bitext)
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedLinker:
+    """Two trained directions. `forward` gives each target word its source word, `backward` the reverse."""
+
+    settings: StatisticalLinker
+    forward: Any
+    backward: Any
+    bitext: Bitext | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.settings.model}/{self.settings.symmetrisation}/decoded"
+
+    def link(self, bitext: Bitext) -> WordPairs:
+        """Links of any text, seen in training or not."""
+        forward = self._decode(self.forward, bitext.source, bitext.target)
+        backward = self._decode(self.backward, bitext.target, bitext.source)
+        return self._symmetrise(bitext, forward, backward, self.name)
+
+    def training_links(self) -> WordPairs:
+        """The links that training ended with."""
+        if self.bitext is None:
+            raise BadInput("a linker read from disk keeps no links of its own", remedy="use link(bitext)")
+        forward, backward = (
+            np.concatenate([_generators(model.get_training_alignment(k)) for k in range(len(self.bitext))])
+            for model in (self.forward, self.backward)
+        )
+        return self._symmetrise(self.bitext, forward, backward, self.settings.name)
+
+    def _decode(self, model: Any, given: Sentences, made: Sentences) -> Ints:
+        parts = []
+        with bar("Linking", len(given), "sentences") as advance:
+            words = zip(*(_fed(side, self.settings.lowercase) for side in (given, made)), strict=True)
+            for a, b in words:
+                parts.append(_generators(model.get_best_alignment(a, b)))
+                advance(1)
+        return np.concatenate(parts) if parts else np.zeros(0, np.int32)
+
+    def _symmetrise(self, bitext: Bitext, forward: Ints, backward: Ints, name: str) -> WordPairs:
+        """Shape: forward (target words,), backward (source words,): 1-based words of the other side, or 0."""
+        sentence, j = (column[forward > 0] for column in WordIndex.every(bitext.target))
+        one = WordPairs.of(bitext, sentence, forward[forward > 0] - 1, j)
+        sentence, i = (column[backward > 0] for column in WordIndex.every(bitext.source))
+        other = WordPairs.of(bitext, sentence, i, backward[backward > 0] - 1)
+        links = symmetrise(one, other, self.settings.symmetrisation)
+        return replace(links, score=self._scores(links).astype(np.float32), linker=name)
+
+    def _scores(self, links: WordPairs) -> Doubles:
+        codes = links.source_ids.astype(np.int64) << 32 | links.target_ids
+        kinds, place = np.unique(codes, return_inverse=True)
+        source, target = kinds >> 32, kinds & 0xFFFFFFFF
+        strings = _safe(links.bitext.source, self.settings.lowercase)
+        there = _probabilities(self.forward, strings, source, target)
+        back = _probabilities(self.backward, strings, target, source)
+        return np.sqrt(there * back).clip(0, 1)[place]
+
+    def save(self, folder: Path) -> None:
+        """Keep the linker as one folder."""
+        with atomic_directory(folder) as partial:
+            for name, model in (("forward", self.forward), ("backward", self.backward)):
+                model.print(str(partial / name))
+            write_json(partial / _FILE, {"kind": "statistical linker", "version": 1, **asdict(self.settings)})
+
+
+def load_linker(folder: Path) -> TrainedLinker:
+    """Read what `TrainedLinker.save` wrote."""
+    if not (folder / _FILE).is_file():
+        raise BadInput("no trained linker here", where=folder, remedy="give a folder written by its save()")
+    held = read_json(folder / _FILE)
+    settings = StatisticalLinker(
+        StatisticalModel.parse(held["model"]),
+        Symmetrisation.parse(held["symmetrisation"]),
+        held["seed"],
+        held["iterations"],
+        held["lowercase"],
+    )
+    models = []
+    for name in ("forward", "backward"):
+        model = getattr(_thot(), _STAGES[settings.model][-1])()
+        if not model.load(str(folder / name)):
+            raise BadInput(f"its {name} model cannot be read", where=folder, remedy="train it again")
+        models.append(model)
+    return TrainedLinker(settings, models[0], models[1])
+
+
+# ---------------------------------------------------------------------------------------------- thot
+
+
+def _thot() -> Any:
+    try:
+        import thot.alignment
+    except ImportError:
+        machine = f"{platform.system()} on {platform.machine()}"
+        raise BadSetting(
+            f"statistical linkers need sil-thot, which is not installed (here: {machine})",
+            remedy="pip install sil-thot; it has no wheel for Linux on ARM: link by similarity there,"
+            " or read links made elsewhere",
+        ) from None
+    return thot.alignment
+
+
+def _train(settings: StatisticalLinker, given: Sentences, made: Sentences) -> Any:
+    """A model of the words of `made` given those of `given`."""
+    thot, model = _thot(), None
+    label = f"Training {settings.model} {given.language} → {made.language}"
+    for stage in _STAGES[settings.model]:
+        model = getattr(thot, stage)() if model is None else getattr(thot, stage)(model)
+        if stage == _STAGES[settings.model][0]:
+            for a, b in zip(_fed(given, settings.lowercase), _fed(made, settings.lowercase), strict=True):
+                model.add_sentence_pair(a, b)
+        model.emit_training_alignments = stage == _STAGES[settings.model][-1]
+        with _threads(settings.model):
+            _run(model, settings, label)
+    return model
+
+
+def _run(model: Any, settings: StatisticalLinker, label: str) -> None:
+    sweeps = settings.iterations or 5
+    if settings.model is StatisticalModel.EFLOMAL:
+        model.seed = settings.seed
+        if settings.iterations is not None:
+            simple = max(1, settings.iterations // 6)
+            model.auto_iterations = False
+            model.set_iterations(simple, simple, settings.iterations - 2 * simple)
+    model.start_training()
+    if settings.model is StatisticalModel.EFLOMAL:
+        sweeps = model.scheduled_iterations
+    with bar(label, sweeps, "sweeps") as advance:
+        for _ in range(sweeps):
+            model.train()
+            advance(1)
+    model.end_training()
+
+
+def _threads(model: StatisticalModel) -> Any:
+    """One thread for fast-align: its sums depend on their order, and so would its links."""
+    if model is not StatisticalModel.FAST_ALIGN:
+        return nullcontext()
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    return threadpool_limits(1, user_api="openmp")
+
+
+def _safe(side: Sentences, lowercase: bool) -> list[str]:
+    """The vocabulary as thot can keep it: without spaces, none of its own words."""
+    strings = side.vocabulary.strings
+    cased = [word.lower() for word in strings] if lowercase else strings
+    joined = [
+        word if word.isprintable() and " " not in word else "\u2423".join(word.split()) for word in cased
+    ]
+    return [f"\u2423{word}" if word in _RESERVED or not word else word for word in joined]
+
+
+def _fed(side: Sentences, lowercase: bool) -> Iterator[list[str]]:
+    words, ids, cuts = _safe(side, lowercase), side.ids, side.offsets.tolist()
+    for a, b in pairwise(cuts):
+        yield [words[i] for i in ids[a:b].tolist()]
+
+
+def _generators(alignment: tuple[float, Any]) -> Ints:
+    """For each generated word the 1-based word that generated it, 0 for none. Shape: (words,)."""
+    return np.asarray(alignment[1].to_list(), np.int32)
+
+
+def _probabilities(model: Any, strings: list[str], given: Longs, made: Longs) -> Doubles:
+    a = {i: model.get_src_word_index(strings[i]) for i in np.unique(given).tolist()}
+    b = {i: model.get_trg_word_index(strings[i]) for i in np.unique(made).tolist()}
+    probability = model.translation_prob
+    pairs = zip(given.tolist(), made.tolist(), strict=True)
+    return np.fromiter((probability(a[i], b[j]) for i, j in pairs), np.float64, len(given))
