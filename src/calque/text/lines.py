@@ -1,0 +1,127 @@
+"""Lines of text files as people have them: UTF-8, plain or compressed, told by the suffix."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, cast
+
+from calque.errors import BadInput, MissingExtra
+
+_CHUNK = 1 << 17
+
+
+class _ZstdFile(io.RawIOBase):
+    """A .zst file, of one frame or several, that notices when it was cut short (the package does not)."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            import zstandard
+        except ImportError:
+            raise MissingExtra("reading .zst files", "zstd") from None
+        self._package: Any = zstandard
+        self._frame: Any = None
+        self._file = path.open("rb")
+        self._position, self._packed, self._plain = 0, b"", b""
+
+    def readable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._plain and self._unpack():
+            pass
+        size = min(len(buffer), len(self._plain))
+        buffer[:size], self._plain = self._plain[:size], self._plain[size:]
+        self._position += size
+        return size
+
+    def _unpack(self) -> bool:
+        """Unpack some more; False at the end."""
+        self._packed = self._packed or self._file.read(_CHUNK)
+        if not self._packed:
+            if self._frame is not None:
+                raise EOFError("it was cut short")
+            return False
+        if self._frame is None:
+            self._frame = self._package.ZstdDecompressor().decompressobj()
+        self._plain, self._packed = self._frame.decompress(self._packed), b""
+        if self._frame.eof:
+            self._packed, self._frame = self._frame.unused_data, None
+        return True
+
+
+def _broken() -> tuple[type[Exception], ...]:
+    """What broken compressed files raise."""
+    zstandard = sys.modules.get("zstandard")
+    mine = (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile)
+    return mine if zstandard is None else (*mine, zstandard.ZstdError)
+
+
+_OPENERS: dict[str, Callable[[Path], Any]] = {
+    "": lambda path: path.open("rb"),
+    ".gz": gzip.GzipFile,
+    ".xz": lzma.LZMAFile,
+    ".zst": lambda path: io.BufferedReader(_ZstdFile(path), _CHUNK),
+}
+
+
+def bare_suffix(path: str | Path) -> str:
+    """The suffix that tells the format, whatever the compression.
+
+    >>> bare_suffix("news.en-de.TSV.gz")
+    '.tsv'
+    """
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    if suffixes and suffixes[-1] in _OPENERS:
+        suffixes.pop()
+    return suffixes[-1] if suffixes else ""
+
+
+@contextmanager
+def open_binary(path: str | Path) -> Iterator[IO[bytes]]:
+    """The bytes of a file, decompressed. What goes wrong, now or while reading, names the file."""
+    opener = _OPENERS.get(Path(path).suffix.lower(), _OPENERS[""])
+    try:
+        with opener(Path(path)) as handle:
+            yield cast(IO[bytes], handle)
+    except FileNotFoundError:
+        raise BadInput("no such file", where=path) from None
+    except _broken() as error:
+        raise BadInput(f"broken compressed file: {error}", where=path, remedy="fetch it again") from None
+    except OSError as error:
+        raise BadInput(f"cannot be read: {error.strerror or error}", where=path) from None
+
+
+def read_lines(path: str | Path) -> Iterator[str]:
+    """Lines of a UTF-8 file without their ends.
+
+    Lines end at "\\n" or "\\r\\n" and nowhere else, so that a U+2028 or U+0085 inside a sentence leaves two
+    line-aligned files aligned. A byte order mark is dropped.
+    """
+    with open_binary(path) as handle:
+        for number, raw in enumerate(handle, 1):
+            text = raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
+            try:
+                line = text.decode("utf-8")
+            except UnicodeDecodeError as error:
+                place = error.start - len(text)
+                raise BadInput(
+                    f"byte 0x{text[error.start]:02x} at offset {handle.tell() + place} is not UTF-8",
+                    where=path,
+                    line=number,
+                    remedy="convert the file to UTF-8",
+                ) from None
+            yield line.removesuffix("\n").removesuffix("\r")
