@@ -1,0 +1,163 @@
+"""A Hugging Face tokenizer as calque uses it: each word on its own, in the form it has inside a sentence."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from calque.encoders.spans import Frame, Layout, PieceTable, as_pieces, lay_out
+from calque.errors import BadInput, BadSetting
+from calque.files import text_digest
+from calque.types import Ints, Sentences, Vocabulary
+
+_SPACE_MARKS = "▁Ġ"
+_PROBES = ("a", "the", "1", ".")
+
+
+class Reader:
+    """Sentences to rows of pieces, by one tokenizer.
+
+    The same path serves fast and slow tokenizers: every distinct word is cut once, on its own, which is what
+    `is_split_into_words` does to each occurrence. The tokenizer adds no special tokens, padding or
+    truncation here: the frame does.
+    """
+
+    def __init__(self, tokenizer: Any, *, prefix: str = "", limit: int = 512) -> None:
+        self.tokenizer, self.prefix, self.limit = tokenizer, prefix, limit
+        self._space = leading_space(tokenizer)
+        self._frames: dict[str, Frame] = {}
+        self._tables: dict[str, WeakKeyDictionary[Vocabulary, PieceTable]] = {
+            unit: WeakKeyDictionary() for unit in ("word", "piece")
+        }
+
+    def layout(self, sentences: Sentences) -> Layout:
+        """Rows of pieces and the places of words in them."""
+        return lay_out(sentences, self._table(sentences), self.frame(sentences.language))
+
+    def pieces(self, sentences: Sentences) -> Sentences:
+        """The same text with this tokenizer's pieces for words."""
+        if sentences.unit == "piece":
+            return sentences
+        return as_pieces(sentences, self._table(sentences), self.tokenizer.convert_ids_to_tokens)
+
+    def frame(self, language: str) -> Frame:
+        """Special tokens and prefix around a sentence of this language."""
+        if language not in self._frames:
+            first, last = special_tokens(self.tokenizer, language)
+            head = first + (cut(self.tokenizer, [self.prefix.strip()])[0] if self.prefix.strip() else [])
+            frame = Frame(_ints(head), _ints(last), self.limit, bool(first), bool(last))
+            if frame.room < 1:
+                raise BadSetting(
+                    f"max_length {self.limit} leaves no room for words",
+                    remedy=f"special tokens and prefix take {len(head) + len(last)} pieces",
+                )
+            self._frames[language] = frame
+        return self._frames[language]
+
+    @cached_property
+    def pad(self) -> int:
+        """A piece to fill rows with; it is always masked."""
+        known = (self.tokenizer.pad_token_id, self.tokenizer.eos_token_id)
+        return next((int(piece) for piece in known if piece is not None), 0)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of everything that decides how words are cut and framed."""
+        held = {"vocabulary": self.tokenizer.get_vocab(), "class": type(self.tokenizer).__name__}
+        if self.tokenizer.is_fast:
+            whole = json.loads(self.tokenizer.backend_tokenizer.to_str())
+            held |= {key: whole[key] for key in ("normalizer", "pre_tokenizer", "model", "added_tokens")}
+        frame = self.frame("")
+        around = [frame.head.tolist(), frame.tail.tolist(), self._space, self.limit]
+        return text_digest(json.dumps(held, sort_keys=True), json.dumps(around))
+
+    @cached_property
+    def _blank(self) -> Ints:
+        """Pieces that are no more than a space mark: the lone `▁` of SentencePiece, `Ġ` of byte-level BPE."""
+        marks = [i for piece, i in self.tokenizer.get_vocab().items() if not piece.strip(_SPACE_MARKS)]
+        return _ints([i for i in marks if not self.tokenizer.decode([i]).strip()])
+
+    def _table(self, sentences: Sentences) -> PieceTable:
+        tables, vocabulary = self._tables[sentences.unit], sentences.vocabulary
+        if vocabulary not in tables:
+            if sentences.unit == "piece":
+                tables[vocabulary] = PieceTable(len(vocabulary), self._look_up, _ints([]))
+            else:
+                tables[vocabulary] = PieceTable(len(vocabulary), self._cut, self._blank)
+        return tables[vocabulary]
+
+    def _cut(self, words: Sequence[str]) -> list[list[int]]:
+        return cut(self.tokenizer, [self._space + word for word in words])
+
+    def _look_up(self, pieces: Sequence[str]) -> list[list[int]]:
+        known = self.tokenizer.get_vocab()
+        unknown = [piece for piece in pieces if piece not in known]
+        if unknown:
+            raise BadInput(
+                f"{unknown[0]!r} is not a piece of this encoder ({len(unknown)} such)",
+                remedy="link subwords with the encoder that will read them",
+            )
+        return [[known[piece]] for piece in pieces]
+
+
+def cut(tokenizer: Any, texts: list[str]) -> list[list[int]]:
+    """Piece ids of each text, without special tokens."""
+    found = tokenizer(
+        texts,
+        add_special_tokens=False,
+        return_attention_mask=False,
+        return_token_type_ids=False,
+        verbose=False,
+    )
+    return list(found["input_ids"])
+
+
+def leading_space(tokenizer: Any) -> str:
+    """What to put before a lone word so that it is cut as it would be inside a sentence.
+
+    Byte-level BPE tells `cat` from ` cat` and wants the space; WordPiece and SentencePiece, which add their
+    own mark, do not.
+    """
+    for probe in _PROBES:
+        plain, spaced, twice = cut(tokenizer, [probe, f" {probe}", f"{probe} {probe}"])
+        inside = twice[len(plain) :]
+        if plain != spaced and inside in (plain, spaced):
+            return " " if inside == spaced else ""
+    return ""
+
+
+def special_tokens(tokenizer: Any, language: str) -> tuple[list[int], list[int]]:
+    """The special tokens before and after a sentence of this language."""
+    code = language_code(tokenizer, language)
+    if code is not None:
+        tokenizer.src_lang = code
+    for probe in _PROBES:
+        bare = cut(tokenizer, [probe])[0]
+        framed = list(tokenizer(probe)["input_ids"])
+        for at in range(len(framed) - len(bare) + 1):
+            if bare and framed[at : at + len(bare)] == bare:
+                return framed[:at], framed[at + len(bare) :]
+    return [], []
+
+
+def language_code(tokenizer: Any, language: str) -> str | None:
+    """A translation model's own code of a language (`de_DE`, `deu_Latn`), where its input has one."""
+    if not language or not hasattr(tokenizer, "src_lang"):
+        return None
+    import langcodes
+
+    try:
+        names = {language, langcodes.get(language).language, langcodes.get(language).to_alpha3()}
+    except LookupError:
+        names = {language}
+    codes = getattr(tokenizer, "lang_code_to_id", None) or tokenizer.all_special_tokens
+    return next((code for code in sorted(codes) if code in names or code.partition("_")[0] in names), None)
+
+
+def _ints(values: Sequence[int]) -> Ints:
+    return np.asarray(values, np.int32)
