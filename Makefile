@@ -1,0 +1,29 @@
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: setup check test slow docs clean
+
+setup: .venv/.ready
+
+.venv/.ready: pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install -q -e '.[dev]'
+	touch $@
+
+check: setup
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+test: setup
+	$(BIN)/pytest
+
+slow: setup
+	$(BIN)/pytest -m slow
+
+# The pages are plain Markdown; what can go stale in them is a name, so their Python examples are checked.
+docs: setup
+	$(BIN)/pytest tests/test_docs.py
+
+clean:
+	rm -rf .venv dist build .mypy_cache .ruff_cache .pytest_cache
