@@ -1,0 +1,414 @@
+"""Pictures as inline SVG, without a library.
+
+Positions across are percentages, so that a picture is as wide as its place while its letters keep their
+size; only curves are drawn inside a stretched box. Colours are the classes `s0`, `s1`, … of the page's style.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+COLOURS = 6
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A figure with its interval, on the scale it is shown in."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def reach(self) -> tuple[float, float]:
+        low = self.value if self.low is None else self.low
+        return low, self.value if self.high is None else self.high
+
+    def told(self, unit: str) -> str:
+        """The figure in words, with its interval where it has one."""
+        text = f"{_round(self.value)}{unit}"
+        if self.low is None or self.high is None:
+            return text
+        return f"{text} ({_round(self.low)} to {_round(self.high)})"
+
+
+@dataclass(frozen=True)
+class Series:
+    """One encoder over the layers. `points` are layer and mark, in order."""
+
+    label: str
+    points: tuple[tuple[int, Mark], ...]
+
+
+@dataclass(frozen=True)
+class Bars:
+    """One bin of a breakdown: a bar an encoder, None where it has none."""
+
+    label: str
+    count: int
+    marks: tuple[Mark | None, ...]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Before and after of one thing."""
+
+    label: str
+    before: Mark
+    after: Mark
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A stretch of numbers with round ticks, placed between two percentages of the picture."""
+
+    low: float
+    high: float
+    ticks: tuple[float, ...]
+
+    @classmethod
+    def over(cls, values: Sequence[float], *, zero: bool = False, most: float | None = None) -> Axis:
+        """Round bounds around these values; from zero for bars; never beyond `most`, nor below zero for
+        values that are all above it."""
+        low, high = min(values, default=0.0), max(values, default=1.0)
+        low = min(low, 0.0) if zero else low
+        step = _step((high - low) or abs(high) or 1.0)
+        first, last = math.floor(low / step) * step, math.ceil(high / step) * step
+        if first == last:
+            first, last = first - step, last + step
+        if most is not None and high <= most:
+            last = min(last, most)
+        if low >= 0:
+            first = max(first, 0.0)
+        count = int((last - first) / step + 1e-9)
+        return cls(first, last, tuple(first + step * k for k in range(count + 1)))
+
+    def at(self, value: float, start: float = 0.0, end: float = 100.0) -> float:
+        """Where a value lies between `start` and `end`."""
+        share = (value - self.low) / (self.high - self.low)
+        return start + min(max(share, 0.0), 1.0) * (end - start)
+
+
+def _step(span: float) -> float:
+    """A round step that cuts a span into three to six.
+
+    >>> _step(48.0), _step(0.7)
+    (10.0, 0.2)
+    """
+    size = 10.0 ** math.floor(math.log10(span / 3))
+    return next(size * m for m in (1, 2, 5, 10) if span / (size * m) <= 6)
+
+
+def _round(value: float) -> str:
+    """One decimal for what is shown in percent, three for what lies between −1 and 1 by nature."""
+    text = f"{value:.1f}" if abs(value) >= 1.5 or value == 0 else f"{value:.3g}"
+    return text.replace("-", "−")
+
+
+def _n(value: float) -> str:
+    """A coordinate, short."""
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def _svg(body: Sequence[Markup], title: str, description: str, height: float, width: str = "100%") -> Markup:
+    return Markup(
+        '<svg xmlns="http://www.w3.org/2000/svg" role="img" class="figure" width="{}" height="{}">'
+        "<title>{}</title><desc>{}</desc>{}</svg>"
+    ).format(width, _n(height), title, description, Markup("").join(body))
+
+
+def _line(x1: str, y1: float, x2: str, y2: float, kind: str) -> Markup:
+    return Markup('<line x1="{}" y1="{}" x2="{}" y2="{}" class="{}"/>').format(x1, _n(y1), x2, _n(y2), kind)
+
+
+def _text(x: str, y: float, text: str, kind: str = "", anchor: str = "start") -> Markup:
+    return Markup('<text x="{}" y="{}" class="{}" text-anchor="{}">{}</text>').format(
+        x, _n(y), kind, anchor, text
+    )
+
+
+def _colour(place: int) -> str:
+    return f"s{place % COLOURS}"
+
+
+# --------------------------------------------------------------------------------------- layer curve
+
+_LEFT, _RIGHT = 9.0, 98.0
+_TOP, _FOOT = 12.0, 44.0
+
+
+def layer_curve(series: Sequence[Series], *, title: str, unit: str = "%", height: float = 320) -> Markup:
+    """A curve an encoder over the layers, with its interval as a band."""
+    layers = sorted({layer for line in series for layer, _ in line.points})
+    ends = [end for line in series for _, mark in line.points for end in mark.reach]
+    up = Axis.over(ends, most=100.0 if unit == "%" else None)
+    along = Axis(layers[0] - 0.5, layers[-1] + 0.5, tuple(layers))
+    bottom = height - _FOOT
+
+    def y(value: float) -> float:
+        return up.at(value, bottom, _TOP)
+
+    body = [*_levels(up, y, unit), *_steps(along, bottom)]
+    body.append(
+        Markup('<svg x="0" y="0" width="100%" height="{}" viewBox="0 0 100 {}" ').format(
+            _n(height), _n(height)
+        )
+    )
+    body.append(Markup('preserveAspectRatio="none" class="stretched">'))
+    for place, line in enumerate(series):
+        body += [_band(line, along, y, place), _curve(line, along, y, place)]
+    body.append(Markup("</svg>"))
+    body += [dot for place, line in enumerate(series) for dot in _dots(line, along, y, place, unit)]
+    return _svg(body, title, _curve_words(series, unit), height)
+
+
+def _levels(up: Axis, y: Callable[[float], float], unit: str) -> list[Markup]:
+    lines = [_line(f"{_n(_LEFT)}%", y(t), f"{_n(_RIGHT)}%", y(t), "grid") for t in up.ticks]
+    return lines + [
+        _text(f"{_n(_LEFT - 1)}%", y(t) + 4, f"{_tick(t)}{unit}", "tick", "end") for t in up.ticks
+    ]
+
+
+def _tick(value: float) -> str:
+    return f"{value:g}".replace("-", "−") if abs(value) > 1e-9 else "0"
+
+
+def _steps(along: Axis, bottom: float) -> list[Markup]:
+    """Layer numbers; every other one is left to wide screens where there are many."""
+    crowded = len(along.ticks) > 10
+    marks = [
+        _text(
+            f"{_n(_x(along, layer))}%",
+            bottom + 18,
+            f"{layer:g}",
+            "tick odd" if crowded and (len(along.ticks) - 1 - place) % 2 else "tick",
+            "middle",
+        )
+        for place, layer in enumerate(along.ticks)
+    ]
+    return [*marks, _text(f"{_n((_LEFT + _RIGHT) / 2)}%", bottom + 38, "layer", "name", "middle")]
+
+
+def _x(along: Axis, layer: float) -> float:
+    return along.at(layer, _LEFT, _RIGHT)
+
+
+def _band(line: Series, along: Axis, y: Callable[[float], float], place: int) -> Markup:
+    """The interval as one closed shape; nothing where no point has one."""
+    held = [(layer, *mark.reach) for layer, mark in line.points]
+    if all(low == high for _, low, high in held) or len(held) < 2:
+        return Markup("")
+    corners = [(layer, high) for layer, _, high in held] + [(layer, low) for layer, low, _ in reversed(held)]
+    points = " ".join(f"{_n(_x(along, layer))},{_n(y(value))}" for layer, value in corners)
+    return Markup('<polygon points="{}" class="band {}"/>').format(points, _colour(place))
+
+
+def _curve(line: Series, along: Axis, y: Callable[[float], float], place: int) -> Markup:
+    points = " ".join(f"{_n(_x(along, layer))},{_n(y(mark.value))}" for layer, mark in line.points)
+    return Markup('<polyline points="{}" class="curve {}" vector-effect="non-scaling-stroke"/>').format(
+        points, _colour(place)
+    )
+
+
+def _dots(line: Series, along: Axis, y: Callable[[float], float], place: int, unit: str) -> list[Markup]:
+    return [
+        Markup('<circle cx="{}%" cy="{}" r="3.5" class="dot {}"><title>{}</title></circle>').format(
+            _n(_x(along, layer)),
+            _n(y(mark.value)),
+            _colour(place),
+            f"{line.label}, layer {layer}: {mark.told(unit)}",
+        )
+        for layer, mark in line.points
+    ]
+
+
+def _curve_words(series: Sequence[Series], unit: str) -> str:
+    told = []
+    for line in series:
+        (first, start), (last, end) = line.points[0], line.points[-1]
+        told.append(f"{line.label}: {start.told(unit)} at layer {first}, {end.told(unit)} at layer {last}.")
+    return " ".join(told)
+
+
+# ------------------------------------------------------------------------------------ breakdown bars
+
+_BAR, _BETWEEN = 13.0, 14.0
+_BARS_FROM, _BARS_TO = 27.0, 86.0
+
+
+def breakdown_bars(groups: Sequence[Bars], labels: Sequence[str], *, title: str, unit: str = "%") -> Markup:
+    """A group of bars a bin, a bar an encoder, with counts, intervals and figures."""
+    ends = [end for group in groups for mark in group.marks if mark for end in mark.reach]
+    axis = Axis.over(ends, zero=True, most=100.0 if unit == "%" else None)
+    tall = max(len(labels) * _BAR, 30.0) + _BETWEEN
+    height = len(groups) * tall + 24
+    body = []
+    for tick in axis.ticks:
+        x = f"{_n(axis.at(tick, _BARS_FROM, _BARS_TO))}%"
+        body += [_line(x, 0, x, height - 22, "grid")]
+        body += [_text(x, height - 6, f"{_tick(tick)}{unit}", "tick", "middle")]
+    for row, group in enumerate(groups):
+        body += _bar_group(group, labels, axis, row * tall + _BETWEEN / 2, unit)
+    return _svg(body, title, _bar_words(groups, labels, unit), height)
+
+
+def _bar_group(group: Bars, labels: Sequence[str], axis: Axis, top: float, unit: str) -> list[Markup]:
+    body = [
+        Markup("<g><title>{}</title>{}{}</g>").format(
+            group.label,
+            _text("0", top + 12, _clipped(group.label, 13), "label"),
+            _text("0", top + 27, f"n = {group.count:,}", "tick"),
+        )
+    ]
+    for place, (name, mark) in enumerate(zip(labels, group.marks, strict=True)):
+        if mark is not None:
+            body += _bar(mark, axis, top + place * _BAR, place, f"{group.label}, {name}: {mark.told(unit)}")
+    return body
+
+
+def _bar(mark: Mark, axis: Axis, top: float, place: int, told: str) -> list[Markup]:
+    start, end = (axis.at(value, _BARS_FROM, _BARS_TO) for value in (min(mark.value, 0), max(mark.value, 0)))
+    middle = top + (_BAR - 2) / 2
+    low, high = (axis.at(value, _BARS_FROM, _BARS_TO) for value in mark.reach)
+    bar = Markup(
+        '<rect x="{}%" y="{}" width="{}%" height="{}" rx="1.5" class="bar {}"><title>{}</title></rect>'
+    ).format(_n(start), _n(top), _n(end - start), _n(_BAR - 2), _colour(place), told)
+    whisker = [_line(f"{_n(low)}%", middle, f"{_n(high)}%", middle, "whisker")] if high > low else []
+    return [bar, *whisker, _text("100%", middle + 4, _round(mark.value), "figure-value", "end")]
+
+
+def _bar_words(groups: Sequence[Bars], labels: Sequence[str], unit: str) -> str:
+    return " ".join(
+        f"{group.label} ({group.count}): "
+        + ", ".join(
+            f"{name} {mark.told(unit)}" for name, mark in zip(labels, group.marks, strict=True) if mark
+        )
+        + "."
+        for group in groups
+    )
+
+
+def _clipped(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+# ------------------------------------------------------------------------------------------ dumbbell
+
+_DUMBBELL = 54.0
+
+
+def dumbbell(
+    pairs: Sequence[Pair], labels: tuple[str, str], *, title: str, unit: str = "%", colour: int = 1
+) -> Markup:
+    """A row a thing: a hollow dot before, a full dot after, their intervals, and a line between them."""
+    ends = [end for pair in pairs for mark in (pair.before, pair.after) for end in mark.reach]
+    axis = Axis.over(ends, most=100.0 if unit == "%" else None)
+    height = len(pairs) * _DUMBBELL + 26
+    body = []
+    for tick in axis.ticks:
+        x = f"{_n(axis.at(tick, 3, 97))}%"
+        body += [_line(x, 22, x, height - 22, "grid")]
+        body += [_text(x, height - 6, f"{_tick(tick)}{unit}", "tick", "middle")]
+    for row, pair in enumerate(pairs):
+        body += _dumbbell_row(pair, axis, row * _DUMBBELL, unit, colour)
+    told = " ".join(
+        f"{pair.label}: {labels[0]} {pair.before.told(unit)}, {labels[1]} {pair.after.told(unit)}."
+        for pair in pairs
+    )
+    return _svg(body, title, told, height)
+
+
+def _dumbbell_row(pair: Pair, axis: Axis, top: float, unit: str, colour: int) -> list[Markup]:
+    y = top + 36
+    before, after = (axis.at(mark.value, 3, 97) for mark in (pair.before, pair.after))
+    body = [
+        _text("0", top + 16, pair.label, "label"),
+        _text("100%", top + 16, pair.note, "figure-value", "end"),
+        _line(f"{_n(before)}%", y, f"{_n(after)}%", y, f"bond {_colour(colour)}"),
+    ]
+    for mark, place in ((pair.before, 0), (pair.after, colour)):
+        low, high = (axis.at(end, 3, 97) for end in mark.reach)
+        if high > low:
+            body.append(_line(f"{_n(low)}%", y, f"{_n(high)}%", y, f"reach {_colour(place)}"))
+    for x, mark, kind in ((before, pair.before, "hollow s0"), (after, pair.after, f"full {_colour(colour)}")):
+        body.append(
+            Markup('<circle cx="{}%" cy="{}" r="6" class="{}"><title>{}</title></circle>').format(
+                _n(x), _n(y), kind, mark.told(unit)
+            )
+        )
+    return body
+
+
+# ---------------------------------------------------------------------------------------- links grid
+
+_CELL = 24.0
+
+
+def links_grid(
+    source: Sequence[str],
+    target: Sequence[str],
+    links: Sequence[tuple[int, int, float]],
+    *,
+    title: str,
+    languages: tuple[str, str] = ("", ""),
+) -> Markup:
+    """Source words down, target words across, a filled cell a link; the surer, the darker."""
+    left = max(map(_wide, source), default=0) + 10
+    top = max(map(_wide, target), default=0) * 0.86 + 14
+    wide, high = len(target) * _CELL, len(source) * _CELL
+    body = [*_rulings(len(source), len(target), left, top)]
+    for i, word in enumerate(source):
+        y = top + (i + 0.5) * _CELL + 4
+        body.append(_word(word, languages[0], f'x="{_n(left - 8)}" y="{_n(y)}" text-anchor="end"'))
+    for j, word in enumerate(target):
+        x, y = left + (j + 0.5) * _CELL + 4, top - 6
+        place = f'transform="translate({_n(x)} {_n(y)}) rotate(-60)"'
+        body.append(_word(word, languages[1], place))
+    body += [_cell(source[i], target[j], (i, j, score), left, top) for i, j, score in links]
+    slant = max(map(_wide, target), default=0) * 0.5
+    told = "; ".join(f"{source[i]} – {target[j]}" for i, j, _ in links) or "no links"
+    return _svg(body, title, told, top + high + 2, _n(left + wide + slant + 6))
+
+
+def _rulings(rows: int, columns: int, left: float, top: float) -> list[Markup]:
+    right, bottom = left + columns * _CELL, top + rows * _CELL
+    across = [_line(_n(left), y, _n(right), y, "grid") for y in (top + k * _CELL for k in range(rows + 1))]
+    down = [_line(_n(x), top, _n(x), bottom, "grid") for x in (left + k * _CELL for k in range(columns + 1))]
+    return across + down
+
+
+def _word(word: str, language: str, place: str) -> Markup:
+    """A word as it is written; the picture's own direction stays left to right."""
+    told = Markup(' lang="{}"').format(language) if language else Markup("")
+    return Markup('<text class="word" {}{}>{}</text>').format(Markup(place), told, word)
+
+
+def _cell(source: str, target: str, link: tuple[int, int, float], left: float, top: float) -> Markup:
+    i, j, score = link
+    shade = 0.25 + 0.75 * min(max(score, 0.0), 1.0)
+    return Markup(
+        '<rect x="{}" y="{}" width="{}" height="{}" rx="3" class="link" fill-opacity="{}">'
+        "<title>{}</title></rect>"
+    ).format(
+        _n(left + j * _CELL + 2),
+        _n(top + i * _CELL + 2),
+        _n(_CELL - 4),
+        _n(_CELL - 4),
+        _n(shade),
+        f"{source} – {target}: {score:.2f}",
+    )
+
+
+def _wide(word: str) -> float:
+    """About how many pixels a word takes at 13 px; wide scripts take a full square a letter."""
+    return sum(
+        13.5 if unicodedata.east_asian_width(letter) in "WF" else 7.4
+        for letter in word
+        if not unicodedata.combining(letter)
+    )

@@ -1,0 +1,218 @@
+"""Results as tables: for the terminal, for a text file, and as plain rows for the page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.table import Table
+from rich.text import Text
+
+from calque.report.collect import Panel, Run, spread
+from calque.report.verdict import ALPHA, amount, p_value, signed, verdict_line
+from calque.stats.significance import holm
+from calque.types import Result
+
+__all__ = [
+    "Cell",
+    "Row",
+    "link_rows",
+    "links_table",
+    "markdown",
+    "rows",
+    "summary_table",
+    "verdict_line",
+]
+
+MOST_ROWS = 14
+_FEW = 6
+_NOTE = f"± half of the 95% interval; * p < {ALPHA} after Holm"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """An encoder's figure at one layer, and its difference to the baseline with its corrected p-value."""
+
+    score: Result
+    change: Result | None = None
+    p: float | None = None
+
+    @property
+    def sure(self) -> bool:
+        return self.p is not None and self.p < ALPHA
+
+    @property
+    def half(self) -> float | None:
+        """Half the width of the interval."""
+        low, high = self.score.low, self.score.high
+        return None if low is None or high is None else (high - low) / 2
+
+
+@dataclass(frozen=True)
+class Row:
+    """One layer: a cell an encoder, None where it has no such layer."""
+
+    layer: int | None
+    cells: tuple[Cell | None, ...]
+
+    @property
+    def label(self) -> str:
+        return "–" if self.layer is None else str(self.layer)
+
+
+def rows(panel: Panel) -> list[Row]:
+    """Every layer of a panel; p-values are Holm-corrected over all of its layers and encoders."""
+    tested = [r for r in panel.changes() if r.p is not None]
+    raw = [r.p for r in tested if r.p is not None]
+    fixed = {(r.encoder, r.layer): p for r, p in zip(tested, holm(raw), strict=True)}
+    found = []
+    for layer in panel.layers:
+        cells = []
+        for name in panel.encoders:
+            score = panel.score(name, layer)
+            p = fixed.get((name, layer))
+            cells.append(None if score is None else Cell(score, panel.change(name, layer), p))
+        found.append(Row(layer, tuple(cells)))
+    return found
+
+
+def _folded(panel: Panel, most: int) -> list[Row]:
+    """All rows where they are few; otherwise every encoder's best, the last, and an even few between."""
+    every = rows(panel)
+    if len(every) <= most:
+        return every
+    few = spread(panel.layers, _FEW) if most > _FEW else panel.layers[-1:]
+    kept = {*few, *(panel.best_layer(name) for name in panel.encoders)}
+    return [row for row in every if row.layer in kept]
+
+
+def summary_table(run: Run) -> Table:
+    """One row a layer, one column an encoder; of several measures, only the best and last layers."""
+    names, alone = _encoders(run.panels), len(run.panels) == 1
+    title = _heading(run.panels[0]) if alone else run.name
+    table = Table(
+        title=Text(title),
+        caption=Text(_NOTE),
+        min_width=min(max(len(title), len(_NOTE)), 76),
+        show_edge=False,
+        pad_edge=False,
+    )
+    if not alone:
+        table.add_column("measure", overflow="fold")
+    table.add_column("layer", justify="right", no_wrap=True)
+    for name in names:
+        table.add_column(Text(name), justify="right", overflow="fold")
+    for panel in run.panels:
+        for place, row in enumerate(_folded(panel, MOST_ROWS if alone else 1)):
+            cells = dict(zip(panel.encoders, row.cells, strict=True))
+            label = [] if alone else [Text("" if place else _label(panel, run))]
+            table.add_row(*label, row.label, *(_terminal(cells.get(name), panel) for name in names))
+        table.add_section()
+    return table
+
+
+def _label(panel: Panel, run: Run) -> str:
+    return f"{panel.run}: {_heading(panel)}" if run.parts else _heading(panel)
+
+
+def _heading(panel: Panel) -> str:
+    return f"{panel.title}: {panel.metric}{' %' if panel.reading.percent else ''}"
+
+
+def _encoders(panels: Sequence[Panel]) -> list[str]:
+    """Every encoder of every panel, in order of first mention."""
+    return list(dict.fromkeys(name for panel in panels for name in panel.encoders))
+
+
+def _terminal(cell: Cell | None, panel: Panel) -> Text:
+    if cell is None:
+        return Text("–", style="dim")
+    text = Text(_figure(cell, panel))
+    if cell.change is not None:
+        better = (cell.change.value > 0) != panel.reading.lower
+        style = ("green" if better else "red") if cell.sure else "dim"
+        text.append(" " + _change(cell, panel), style=style)
+    return text
+
+
+def _figure(cell: Cell, panel: Panel) -> str:
+    reading, half = panel.reading, cell.half
+    value = amount(cell.score.value, reading).removesuffix("%")
+    return value if half is None else f"{value} ±{amount(half, reading).removesuffix('%')}"
+
+
+def _change(cell: Cell, panel: Panel) -> str:
+    if cell.change is None:
+        return ""
+    return signed(cell.change.value, panel.reading) + ("*" if cell.sure else "")
+
+
+# --------------------------------------------------------------------------------------------- links
+
+
+@dataclass(frozen=True)
+class LinkRow:
+    """Scores of one linker by metric."""
+
+    linker: str
+    scores: dict[str, Result]
+
+
+def link_rows(run: Run) -> tuple[list[str], list[LinkRow]]:
+    """The metrics there are, and one row a linker."""
+    scores = [r for r in run.link_scores if r.group is None]
+    order = ["precision", "recall", "f1", "aer"]
+    metrics = sorted({r.metric for r in scores}, key=lambda m: (order.index(m) if m in order else 9, m))
+    held: dict[str, dict[str, Result]] = {}
+    for r in scores:
+        held.setdefault(" ".join(filter(None, (r.encoder, r.variant, "–".join(r.languages)))), {})[
+            r.metric
+        ] = r
+    return metrics, [LinkRow(name, held[name]) for name in sorted(held)]
+
+
+def links_table(run: Run) -> Table:
+    """Scores of links against a gold standard, one row a linker."""
+    metrics, linkers = link_rows(run)
+    table = Table(title="links against the gold standard, %", show_edge=False, pad_edge=False)
+    table.add_column("links", overflow="fold")
+    for metric in metrics:
+        table.add_column(Text(metric.upper() if len(metric) < 4 else metric), justify="right")
+    for row in linkers:
+        table.add_row(Text(row.linker), *(_share(row.scores.get(metric)) for metric in metrics))
+    return table
+
+
+def _share(score: Result | None) -> str:
+    return "–" if score is None else f"{score.value * 100:.1f}"
+
+
+# ------------------------------------------------------------------------------------------ markdown
+
+
+def markdown(run: Run) -> str:
+    """Everything as Markdown tables with the verdict above, for a paper, an issue or a log."""
+    blocks = [verdict_line(run)]
+    blocks += [_heading(panel) + "\n\n" + _panel_markdown(panel) for panel in run.panels]
+    if run.link_scores:
+        metrics, linkers = link_rows(run)
+        lines = [[row.linker, *(_share(row.scores.get(m)) for m in metrics)] for row in linkers]
+        blocks.append(_markdown(["links, %", *metrics], lines))
+    return "\n\n".join(blocks) + "\n"
+
+
+def _panel_markdown(panel: Panel) -> str:
+    lines = [[row.label, *(_plain(cell, panel) for cell in row.cells)] for row in rows(panel)]
+    return _markdown(["layer", *panel.encoders], lines)
+
+
+def _plain(cell: Cell | None, panel: Panel) -> str:
+    if cell is None:
+        return "–"
+    p = f" ({p_value(cell.p)})" if cell.p is not None else ""
+    return " ".join(filter(None, (_figure(cell, panel), _change(cell, panel).replace("*", "")))) + p
+
+
+def _markdown(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---:"] * len(head), *body]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)

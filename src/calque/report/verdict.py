@@ -1,0 +1,227 @@
+"""Whether it helped, in words: at the last layer, and at the layer where the baseline is best.
+
+Both layers are chosen without looking at the encoder that is judged, so choosing them cannot flatter it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from calque.report.collect import Metric, Panel, Run
+from calque.stats.significance import holm
+from calque.types import Result
+
+ALPHA = 0.05
+HELPED, HURT, NONE, MIXED, UNTESTED = "helped", "hurt", "no evidence", "mixed", "untested"
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """An encoder before and after at one layer. `p` is Holm-corrected; None when nothing was tested."""
+
+    before: Result
+    after: Result
+    change: Result
+    p: float | None
+    lower: bool = False
+
+    @property
+    def layer(self) -> int | None:
+        return self.change.layer
+
+    @property
+    def word(self) -> str:
+        """helped, hurt or no evidence."""
+        if self.p is None:
+            return UNTESTED
+        if self.p >= ALPHA or self.change.value == 0:
+            return NONE
+        return HELPED if (self.change.value > 0) != self.lower else HURT
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What can be said about one encoder against the baseline."""
+
+    panel: Panel
+    encoder: str
+    last: Contrast
+    best: Contrast
+    tests: int
+
+    @property
+    def same(self) -> bool:
+        """Whether the last layer is also the one where the baseline is best."""
+        return self.last.layer == self.best.layer
+
+    @property
+    def word(self) -> str:
+        words = {self.last.word, self.best.word}
+        if len(words) > 1 and NONE in words:
+            words.discard(NONE)
+        return MIXED if len(words) > 1 else words.pop()
+
+    @property
+    def headline(self) -> str:
+        """A few words: who helped, or did not, and where when it was not everywhere."""
+        name, base = self.encoder, self.last.before.encoder
+        if self.word == MIXED:
+            return (
+                f"{name} {self.last.word} at the last layer and {self.best.word} at the best layer of {base}"
+            )
+        if self.word == UNTESTED:
+            return f"{name} was not tested against {base}"
+        if self.word == NONE:
+            return f"No evidence that {name} helped or hurt"
+        if self.last.word == self.best.word:
+            return f"{name} {self.word}"
+        where = "at the last layer" if self.last.word == self.word else f"at the best layer of {base}"
+        return f"{name} {self.word}, but only {where}"
+
+    @property
+    def sentences(self) -> tuple[str, str]:
+        """The headline with its figures at the last layer, and the figures where the baseline is best."""
+        reading, base = self.panel.reading, self.last.before.encoder
+        where = "" if self.last.layer is None else f" at the last layer ({self.last.layer})"
+        first = f"{self.headline}: {self.panel.title} {_moved(self.last, reading, self.tests)}{where}."
+        if self.last.layer is None:
+            return first, f"There is one layer only, so {base} is best there too."
+        if self.same:
+            return first, f"The last layer is also where {base} is best."
+        second = f"At layer {self.best.layer}, where {base} is best, it {_moved(self.best, reading, 0)}."
+        return first, second
+
+
+def verdicts(panel: Panel) -> list[Verdict]:
+    """One verdict an encoder that was compared, with the tests of this panel's verdicts Holm-corrected."""
+    found: list[Verdict] = []
+    for encoder in panel.encoders:
+        contrasts = [c for layer in panel.layers if (c := _contrast(panel, encoder, layer)) is not None]
+        if contrasts:
+            sign = 1 if panel.reading.lower else -1
+            best = min(contrasts, key=lambda c: sign * c.before.value)
+            found.append(Verdict(panel, encoder, contrasts[-1], best, 0))
+    return _corrected(found)
+
+
+def _contrast(panel: Panel, encoder: str, layer: int | None) -> Contrast | None:
+    change = panel.change(encoder, layer)
+    if change is None or change.baseline is None:
+        return None
+    before, after = panel.score(change.baseline, layer), panel.score(encoder, layer)
+    if before is None or after is None:
+        return None
+    return Contrast(before, after, change, change.p, panel.reading.lower)
+
+
+def _corrected(found: Sequence[Verdict]) -> list[Verdict]:
+    """Holm over the comparisons the verdicts speak of: two an encoder, or one where they coincide."""
+    tested = {(v.encoder, c.layer): c.p for v in found for c in (v.last, v.best) if c.p is not None}
+    fixed = dict(zip(tested, holm([p for p in tested.values() if p is not None]), strict=True))
+    return [
+        replace(
+            v,
+            last=replace(v.last, p=fixed.get((v.encoder, v.last.layer))),
+            best=replace(v.best, p=fixed.get((v.encoder, v.best.layer))),
+            tests=len(fixed),
+        )
+        for v in found
+    ]
+
+
+def verdict_line(run: Run) -> str:
+    """The verdict on a run in words, one line for each thing that was measured."""
+    lines = [line for part in run.runs for line in _lines(part)]
+    return "\n".join(lines) or "Nothing was measured in this run."
+
+
+def _lines(run: Run) -> list[str]:
+    lines = [line for panel in run.panels for line in panel_lines(panel)]
+    return lines + list(filter(None, [links_sentence(run)]))
+
+
+def panel_lines(panel: Panel) -> list[str]:
+    """The verdicts of one panel, or what stands there when nothing was compared."""
+    judged = verdicts(panel)
+    if judged:
+        return [" ".join(verdict.sentences) for verdict in judged]
+    return [f"{panel.title}: {_alone(panel, name)}. Nothing was compared." for name in panel.encoders]
+
+
+def _alone(panel: Panel, encoder: str) -> str:
+    best = panel.best_layer(encoder)
+    last = max((layer for layer in panel.layers if panel.score(encoder, layer)), key=lambda x: x or 0)
+    held = {layer: panel.score(encoder, layer) for layer in (last, best)}
+    told = [
+        f"{amount(score.value, panel.reading)}{_within(score, panel.reading)}"
+        + ("" if layer is None else f" at {'the last ' if layer == last else ''}layer {layer}")
+        for layer, score in held.items()
+        if score is not None
+    ]
+    return f"{encoder} has {panel.metric} " + ", and its best, ".join(told)
+
+
+def links_sentence(run: Run) -> str:
+    """How good the links are; nothing for a run that is about something else."""
+    if run.link_scores:
+        scores = ", ".join(
+            f"{r.metric} {amount(r.value, Metric())}" for r in run.link_scores if r.group is None
+        )
+        return f"Links against the gold standard: {scores}."
+    linked = bool(run.grids) and not run.panels
+    return "Words were linked; there is no gold standard to score the links against." if linked else ""
+
+
+# -------------------------------------------------------------------------------------------- figures
+
+
+def amount(value: float, reading: Metric) -> str:
+    """A figure with its unit.
+
+    >>> amount(0.4123, Metric()), amount(0.4123, Metric(percent=False))
+    ('41.2%', '0.412')
+    """
+    return f"{value * 100:.1f}%" if reading.percent else f"{value:.3f}"
+
+
+def signed(value: float, reading: Metric) -> str:
+    """A difference with its sign: in points of a percentage, or as it is.
+
+    >>> signed(-0.0123, Metric()), signed(0.0, Metric())
+    ('−1.2', '0.0')
+    """
+    text = f"{value * 100:+.1f}" if reading.percent else f"{value:+.3f}"
+    return (text[1:] if not text.strip("+-0.") else text).replace("-", "−")
+
+
+def p_value(p: float) -> str:
+    """A p-value that never claims to be nothing.
+
+    >>> p_value(0.0421), p_value(0.00004)
+    ('p = 0.042', 'p < 0.001')
+    """
+    return f"p = {p:.3f}" if p >= 0.001 else "p < 0.001"
+
+
+def _within(score: Result, reading: Metric) -> str:
+    if score.low is None or score.high is None:
+        return ""
+    return f" ({amount(score.low, reading)} to {amount(score.high, reading)})"
+
+
+def _moved(contrast: Contrast, reading: Metric, tests: int) -> str:
+    """went from … to …, with the difference, its interval and its test."""
+    change = contrast.change
+    points = " points" if reading.percent else ""
+    sure = []
+    if change.low is not None and change.high is not None:
+        sure.append(f"95% interval {signed(change.low, reading)} to {signed(change.high, reading)}")
+    if contrast.p is not None:
+        corrected = f", Holm-corrected over {tests} tests" if tests > 1 else ""
+        test = " ".join(filter(None, ("paired", change.note, "test")))
+        sure.append(f"{test} {p_value(contrast.p)}{corrected}")
+    return (
+        f"went from {amount(contrast.before.value, reading)} to {amount(contrast.after.value, reading)}, "
+        f"{signed(change.value, reading)}{points}" + (f" ({'; '.join(sure)})" if sure else ", untested")
+    )
