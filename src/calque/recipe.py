@@ -62,18 +62,20 @@ def suggestion(word: str, known: Iterable[str]) -> str:
 class Recipe(BaseModel):
     """Settings of one run. Two runs with the same digest give the same results.
 
-    `inputs` holds the fingerprint of everything read, so that a changed file is another recipe.
+    `inputs` holds the fingerprint of everything read, so that a changed file is another recipe; `places` are
+    the settings that only say where those inputs lie, so that a moved file is not.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     verb: ClassVar[str] = ""
+    places: ClassVar[frozenset[str]] = frozenset()
 
     inputs: dict[str, str] = {}
     seed: int = 0
 
     def digest(self) -> str:
-        """SHA-256 of the settings and of the fingerprints of the inputs, wherever those files lie."""
-        held = self.model_dump(mode="json", exclude_none=True)
+        """SHA-256 of the settings and of the fingerprints of the inputs."""
+        held = self.model_dump(mode="json", exclude_none=True, exclude=set(self.places))
         return text_digest(self.verb, json.dumps(held, sort_keys=True))
 
     def to_toml(self) -> str:
@@ -81,6 +83,14 @@ class Recipe(BaseModel):
 
     def save(self, path: Path) -> None:
         write_text(path, self.to_toml())
+
+    @classmethod
+    def build(cls, **settings: Any) -> Self:
+        """Settings from keywords, or every mistake in them."""
+        try:
+            return cls(**settings)
+        except ValidationError as error:
+            raise BadSetting(_mistakes(error, list(cls.model_fields))) from None
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -104,7 +114,8 @@ def _mistakes(error: ValidationError, known: list[str]) -> str:
     for mistake in error.errors():
         name = ".".join(map(str, mistake["loc"]))
         extra = f"; {suggestion(name, known)}" if mistake["type"] == "extra_forbidden" else ""
-        told.append(f"{name}: {mistake['msg']}{extra}")
+        given = f" (given: {mistake['input']!r})" if mistake["type"] != "missing" and not extra else ""
+        told.append(f"{name}: {mistake['msg']}{given}{extra}")
     return "; ".join(told)
 
 

@@ -1,0 +1,206 @@
+"""Linear alignment: a stream of paired vectors to maps that bring languages into one space."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from calque.encoders.aligned import AlignedEncoder
+from calque.errors import BadInput, BadSetting
+from calque.geometry.moments import PairMoments
+from calque.geometry.solvers import CLOSED_FORM, NEEDS, STREAMED, Method, PairMaps, SolverOptions, Stream
+from calque.types import Encoder, Floats, MapKey, PairBlock, PairSource, Pooling, SpaceMap, Step, Unit
+
+#: Which side of the pairs moves into the other's space.
+Moves = Literal["target", "source"]
+
+
+@dataclass(frozen=True)
+class LinearAligner:
+    """Learns one map a language and layer.
+
+    With several sources the languages that move all meet in the space of the one that is held; sources of the
+    same two languages add up. With `moves="source"` the first language gets one map a target language.
+
+    Methods that normalise (centring, z-norm, top components, iterative normalisation) move the held language
+    too: it is normalised by what all sources together say of it.
+    """
+
+    method: Method = Method.CENTRED_ROTATION
+    options: SolverOptions = field(default_factory=SolverOptions)
+    pooling: Pooling = "mean"
+    moves: Moves = "target"
+
+    def fit(self, encoder: Encoder, sources: Sequence[PairSource], layers: Sequence[int]) -> AlignedEncoder:
+        """Go through the sources once and solve."""
+        groups = self._groups(sources)
+        solve = self._closed_form if self.method in CLOSED_FORM else self._streamed
+        maps: dict[MapKey, SpaceMap] = {}
+        for held in sorted({pair[1] for pair in groups}):
+            members = {moving: group for (moving, space), group in groups.items() if space == held}
+            maps |= solve(encoder, held, members, layers)
+        seen: dict[tuple[str, str], frozenset[tuple[str, str]]] = {}
+        for source in sources:
+            seen[source.languages] = seen.get(source.languages, frozenset()) | source.types()
+        return AlignedEncoder(
+            encoder, maps, min(pair[1] for pair in groups), self.pooling, seen, self._about(sources, layers)
+        )
+
+    def _groups(self, sources: Sequence[PairSource]) -> dict[tuple[str, str], list[PairSource]]:
+        """Sources by (language that moves, language that is held)."""
+        groups: dict[tuple[str, str], list[PairSource]] = {}
+        for source in sources:
+            first, second = source.languages
+            pair = (second, first) if self.moves == "target" else (first, second)
+            groups.setdefault(pair, []).append(source)
+        held = {space for _, space in groups}
+        if self.moves == "target" and len(held) > 1:
+            raise BadSetting(
+                f"pairs hold different languages: {', '.join(sorted(held))}",
+                remedy="give pairs that all have the same first language, or --moves source",
+            )
+        return groups
+
+    def _about(self, sources: Sequence[PairSource], layers: Sequence[int]) -> dict[str, object]:
+        return {
+            "method": self.method.value,
+            "shrink": self.options.shrink,
+            "moves": self.moves,
+            "layers": list(layers),
+            "coverage": {"-".join(source.languages): dict(source.coverage()) for source in sources},
+        }
+
+    def _blocks(
+        self, encoder: Encoder, group: Sequence[PairSource], layers: Sequence[int]
+    ) -> Iterator[tuple[Floats, Floats]]:
+        """(moving, held) blocks. Shape: both (layers, n, d)."""
+        for source in group:
+            for block in source.blocks(encoder, layers, self.pooling):
+                yield _roles(block, self.moves)
+
+    def _closed_form(
+        self, encoder: Encoder, held: str, members: dict[str, list[PairSource]], layers: Sequence[int]
+    ) -> dict[MapKey, SpaceMap]:
+        """One pass, O(d²) memory: moments of every layer at once."""
+        solve, needs = CLOSED_FORM[self.method], NEEDS[self.method]
+        moments = {language: [PairMoments(needs) for _ in layers] for language in members}
+        for language, group in members.items():
+            for moving, fixed in self._blocks(encoder, group, layers):
+                for layer, one in enumerate(moments[language]):
+                    one.add(moving[layer], fixed[layer])
+        maps: dict[MapKey, SpaceMap] = {}
+        for place, layer in enumerate(layers):
+            solved = {language: solve(moments[language][place], self.options) for language in members}
+            shared = next(iter(solved.values())).held
+            if len(solved) > 1 and shared.steps:
+                total = PairMoments(needs)
+                for language in members:
+                    total.merge(moments[language][place])
+                shared = solve(total, self.options).held
+            maps |= _keyed(solved, held, shared, layer)
+        return maps
+
+    def _streamed(
+        self, encoder: Encoder, held: str, members: dict[str, list[PairSource]], layers: Sequence[int]
+    ) -> dict[MapKey, SpaceMap]:
+        """Several passes over vectors that are encoded once and kept in a temporary file."""
+        solve = STREAMED[self.method]
+        maps: dict[MapKey, SpaceMap] = {}
+        with tempfile.TemporaryDirectory(prefix="calque-") as folder:
+            spools = {
+                language: Spool(Path(folder) / language, self._blocks(encoder, group, layers))
+                for language, group in members.items()
+            }
+            for place, layer in enumerate(layers):
+                solved = {
+                    language: solve(spool.stream(place), self.options) for language, spool in spools.items()
+                }
+                shared = next(iter(solved.values())).held
+                if len(solved) > 1 and shared.steps:
+                    shared = solve(
+                        _chain([spool.stream(place) for spool in spools.values()]), self.options
+                    ).held
+                    solved = {
+                        language: _rejoin(one, shared, spools[language].stream(place), self.options)
+                        for language, one in solved.items()
+                    }
+                maps |= _keyed(solved, held, shared, layer)
+        return maps
+
+
+class Spool:
+    """Paired vectors in a temporary file, in half precision, to be read more than once."""
+
+    def __init__(self, folder: Path, blocks: Iterator[tuple[Floats, Floats]]) -> None:
+        folder.mkdir(parents=True)
+        self._files: list[Path] = []
+        for moving, held in blocks:
+            self._files.append(folder / f"{len(self._files)}.npy")
+            _check_room(folder, moving.size * 4)
+            np.save(self._files[-1], np.stack([moving, held], 1).astype(np.float16))
+
+    def stream(self, place: int) -> Stream:
+        """Passes over one layer."""
+
+        def pass_over() -> Iterator[tuple[Floats, Floats]]:
+            for file in self._files:
+                moving, held = np.load(file, mmap_mode="r")[place].astype(np.float32)
+                yield moving, held
+
+        return pass_over
+
+
+def _check_room(folder: Path, needed: int) -> None:
+    free = shutil.disk_usage(folder).free
+    if needed > free:
+        raise BadInput(
+            f"{tempfile.gettempdir()} has {free / 1e9:.1f} GB free, vectors need {needed / 1e9:.1f} GB more",
+            remedy="set TMPDIR to a larger disk, choose fewer layers, or sample the links",
+        )
+
+
+def _keyed(solved: Mapping[str, PairMaps], held: str, shared: SpaceMap, layer: int) -> dict[MapKey, SpaceMap]:
+    """The maps of one layer: the languages that move, and the one that is held."""
+    maps = {MapKey(language, held, layer): _single(one.moves) for language, one in solved.items()}
+    return maps | {MapKey(held, held, layer): _single(shared)}
+
+
+def _roles(block: PairBlock, moves: Moves) -> tuple[Floats, Floats]:
+    return (block.target, block.source) if moves == "target" else (block.source, block.target)
+
+
+def _chain(streams: Sequence[Stream]) -> Stream:
+    def pass_over() -> Iterator[tuple[Floats, Floats]]:
+        for stream in streams:
+            yield from stream()
+
+    return pass_over
+
+
+def _rejoin(one: PairMaps, shared: SpaceMap, stream: Stream, options: SolverOptions) -> PairMaps:
+    """Learn the last rotation again, towards a held side that is normalised for all languages together."""
+    *normalise, _ = one.moves.steps
+    before = SpaceMap(tuple(normalise))
+    moments = PairMoments(NEEDS[Method.ROTATION])
+    for moving, held in stream():
+        moments.add(before.apply(moving), shared.apply(held))
+    rotation = CLOSED_FORM[Method.ROTATION](moments, options).moves
+    return PairMaps(SpaceMap((*normalise, *rotation.steps)), shared)
+
+
+def _single(space_map: SpaceMap) -> SpaceMap:
+    """The same map in single precision, as it is stored and applied."""
+
+    def convert(step: Step) -> Step:
+        if isinstance(step, Unit):
+            return step
+        (name,) = (column.name for column in fields(step))
+        return type(step)(**{name: np.asarray(getattr(step, name), np.float32)})
+
+    return SpaceMap(tuple(convert(step) for step in space_map.steps))

@@ -1,0 +1,241 @@
+"""An encoder with linear maps: itself an encoder, whose languages meet in one space.
+
+A linear alignment cannot be folded into a plain checkpoint (the last operation of BERT is a LayerNorm, and
+maps differ by language), so the maps lie beside the weights and are applied after each layer.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from calque.errors import BadInput, BadSetting
+from calque.files import atomic_file, read_json, text_digest, write_json
+from calque.types import (
+    Encoder,
+    Floats,
+    MapKey,
+    Matrix,
+    Pooling,
+    Scale,
+    SentencePooling,
+    Sentences,
+    Shift,
+    SpaceMap,
+    States,
+    Step,
+    TextBatch,
+    Unit,
+    WordIndex,
+    WordVectors,
+)
+
+ALIGNMENT, MAPS, SEEN = "alignment.json", "maps.safetensors", "seen.tsv.gz"
+_KINDS: dict[str, type[Step]] = {"unit": Unit, "shift": Shift, "scale": Scale, "matrix": Matrix}
+
+LanguagePair = tuple[str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class AlignedEncoder:
+    """`inner` with maps into `space`; a layer without a map stays as it is, a language without is refused.
+
+    `seen` holds the word-type pairs the maps were learned from, by language pair; `about` says how.
+    """
+
+    inner: Encoder
+    maps: Mapping[MapKey, SpaceMap]
+    space: str
+    pooling: Pooling = "mean"
+    seen: Mapping[LanguagePair, frozenset[tuple[str, str]]] = field(default_factory=dict)
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return f"{self.inner.name}+{self.about.get('method', 'maps')}"
+
+    @property
+    def width(self) -> int:
+        return self.inner.width
+
+    @property
+    def depth(self) -> int:
+        return self.inner.depth
+
+    @property
+    def languages(self) -> frozenset[str]:
+        """The languages that reach the present space."""
+        return frozenset(key.language for key in self.maps if key.space == self.space)
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """The layers that have maps."""
+        return tuple(sorted({key.layer for key in self.maps}))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        arrays = _arrays(self.maps)
+        parts = [f"{name}{arrays[name].tobytes().hex()}" for name in sorted(arrays)]
+        kinds = [str(item) for item in _describe_maps(self.maps)]
+        return text_digest(self.inner.fingerprint, self.space, *kinds, *parts)
+
+    def meeting(self, languages: LanguagePair) -> AlignedEncoder:
+        """The same maps, in a space that both languages reach."""
+        spaces = {space: self.reach(space) for space in sorted({key.space for key in self.maps})}
+        for space in sorted(spaces, key=lambda name: (name != self.space, name)):
+            if set(languages) <= spaces[space]:
+                return replace(self, space=space)
+        known = "; ".join(
+            f"{' '.join(sorted(held))} in the space of {space}" for space, held in spaces.items()
+        )
+        raise BadSetting(
+            f"{self.name} has no maps under which {languages[0]} and {languages[1]} meet",
+            remedy=f"it has {known}; align it on pairs of these languages first",
+        )
+
+    def reach(self, space: str) -> set[str]:
+        """The languages that have a map into a space."""
+        return {key.language for key in self.maps if key.space == space}
+
+    def seen_by(self, languages: LanguagePair) -> set[tuple[str, str]]:
+        """Word-type pairs seen in training, in the order of these languages."""
+        swapped = self.seen.get((languages[1], languages[0]), frozenset())
+        return set(self.seen.get(languages, frozenset())) | {(b, a) for a, b in swapped}
+
+    def map_for(self, language: str, layer: int) -> SpaceMap:
+        """The map of one language and layer (the identity where the layer has none)."""
+        if language not in self.languages:
+            raise BadSetting(
+                f"{self.name} has no map for language {language!r}",
+                remedy=f"it has maps for {', '.join(sorted(self.languages))}",
+            )
+        return self.maps.get(MapKey(language, self.space, layer), SpaceMap())
+
+    def batch(self, sentences: Sentences) -> TextBatch:
+        return self.inner.batch(sentences)
+
+    def states(self, batch: TextBatch, layers: Sequence[int]) -> States:
+        states = self.inner.states(batch, layers)
+        moved = tuple(
+            _as_torch(self.map_for(batch.language, layer), hidden).apply(hidden)
+            for layer, hidden in zip(states.layers, states.hidden, strict=True)
+        )
+        return replace(states, hidden=moved)
+
+    def word_vectors(
+        self,
+        sentences: Sentences,
+        words: WordIndex | None = None,
+        *,
+        layers: Sequence[int],
+        pooling: Pooling = "mean",
+    ) -> WordVectors:
+        maps = [self.map_for(sentences.language, layer) for layer in layers]
+        found = self.inner.word_vectors(sentences, words, layers=layers, pooling=pooling)
+        return replace(found, vectors=_apply(maps, found.vectors))
+
+    def sentence_vectors(
+        self, sentences: Sentences, *, layers: Sequence[int], pooling: SentencePooling = "mean"
+    ) -> Floats:
+        maps = [self.map_for(sentences.language, layer) for layer in layers]
+        return _apply(maps, self.inner.sentence_vectors(sentences, layers=layers, pooling=pooling))
+
+
+def _apply(maps: Sequence[SpaceMap], vectors: Any) -> Floats:
+    moved = [one.apply(np.asarray(layer, np.float32)) for one, layer in zip(maps, vectors, strict=True)]
+    return np.stack(moved).astype(np.float32, copy=False)
+
+
+def _as_torch(space_map: SpaceMap, like: Any) -> SpaceMap:
+    import torch
+
+    def convert(step: Step) -> Step:
+        held = {name: torch.as_tensor(value).to(like) for name, value in vars(step).items()}
+        return type(step)(**held)
+
+    return SpaceMap(tuple(convert(step) for step in space_map.steps))
+
+
+# ------------------------------------------------------------------------------------------- on disk
+
+
+def save_maps(folder: Path, aligned: AlignedEncoder) -> None:
+    """Write the maps, what they are and what they have seen, beside an encoder's own files."""
+    save_file(_arrays(aligned.maps), folder / MAPS)
+    about = {
+        **aligned.about,
+        "note": "linear maps beside an ordinary checkpoint: AutoModel loads the weights without them",
+        "space": aligned.space,
+        "pooling": aligned.pooling,
+        "maps": _describe_maps(aligned.maps),
+    }
+    write_json(folder / ALIGNMENT, about)
+    with atomic_file(folder / SEEN) as partial:
+        # mtime 0, so that equal runs write equal bytes
+        with partial.open("wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as handle:
+            for (a, b), pairs in sorted(aligned.seen.items()):
+                handle.writelines(f"{a}\t{b}\t{x}\t{y}\n".encode() for x, y in sorted(pairs))
+
+
+def load_maps(folder: Path, inner: Encoder) -> AlignedEncoder:
+    """Read what `save_maps` wrote, over the encoder that lies in the same folder."""
+    about = read_json(folder / ALIGNMENT)
+    try:
+        arrays = load_file(folder / MAPS)
+        maps = {
+            MapKey(item["language"], item["space"], item["layer"]): SpaceMap(
+                tuple(
+                    _KINDS[kind](
+                        **{name: arrays[f"{item['name']}.{i}"] for name in _KINDS[kind].__dataclass_fields__}
+                    )
+                    for i, kind in enumerate(item["steps"])
+                )
+            )
+            for item in about.pop("maps")
+        }
+    except (OSError, KeyError, ValueError, SafetensorError) as error:
+        raise BadInput(f"its maps cannot be read: {error}", where=folder, remedy="align again") from None
+    wrong = {step.shape for step in arrays.values() if step.shape[-1] != inner.width}
+    if wrong:
+        raise BadInput(f"maps of shape {wrong.pop()} over an encoder of width {inner.width}", where=folder)
+    return AlignedEncoder(
+        inner, maps, about.pop("space"), about.pop("pooling"), _load_seen(folder / SEEN), about
+    )
+
+
+def _load_seen(path: Path) -> dict[LanguagePair, frozenset[tuple[str, str]]]:
+    seen: dict[LanguagePair, set[tuple[str, str]]] = {}
+    with gzip.open(path, "rt", encoding="utf-8", newline="\n") as handle:
+        for line in handle:
+            a, b, x, y = line.rstrip("\n").split("\t")
+            seen.setdefault((a, b), set()).add((x, y))
+    return {key: frozenset(pairs) for key, pairs in seen.items()}
+
+
+def _map_name(key: MapKey) -> str:
+    return f"{key.language}/{key.space}/{key.layer}"
+
+
+def _describe_maps(maps: Mapping[MapKey, SpaceMap]) -> list[dict[str, Any]]:
+    kinds = {kind: name for name, kind in _KINDS.items()}
+    return [
+        {**key._asdict(), "name": _map_name(key), "steps": [kinds[type(step)] for step in maps[key].steps]}
+        for key in sorted(maps)
+    ]
+
+
+def _arrays(maps: Mapping[MapKey, SpaceMap]) -> dict[str, Floats]:
+    return {
+        f"{_map_name(key)}.{i}": np.ascontiguousarray(value, np.float32)
+        for key, space_map in maps.items()
+        for i, step in enumerate(space_map.steps)
+        for value in vars(step).values()
+    }

@@ -1,0 +1,96 @@
+"""Aligned encoders: maps are applied, refused where there are none, and survive the disk."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from planted import orthogonal, planted
+
+from calque.align.linear import LinearAligner
+from calque.align.sources import LinkedWords
+from calque.encoders.aligned import AlignedEncoder, load_maps, save_maps
+from calque.errors import BadInput, BadSetting
+from calque.geometry.solvers import Method
+from calque.types import MapKey, Matrix, Scale, Sentences, Shift, SpaceMap, States, TextBatch, Unit
+
+
+def test_saved_and_loaded_maps_give_the_same_vectors(tmp_path: Path) -> None:
+    encoder, pairs, _ = planted()
+    text = pairs["xx"].bitext.target
+    for method in (Method.CENTRED_ROTATION, Method.ITERATIVE_NORMALISATION, Method.STANDARDISE):
+        aligned = LinearAligner(method).fit(encoder, [LinkedWords(pairs["xx"])], (1, 2))
+        folder = tmp_path / method.value
+        folder.mkdir()
+        save_maps(folder, aligned)
+        again = load_maps(folder, encoder)
+        assert again.fingerprint == aligned.fingerprint
+        assert again.seen == aligned.seen and again.about["method"] == method.value
+        for layers in ((0, 1, 2), (2,)):
+            mine = aligned.word_vectors(text, layers=layers).vectors
+            assert np.array_equal(mine, again.word_vectors(text, layers=layers).vectors)
+
+
+def test_a_layer_without_a_map_stays_as_it_is() -> None:
+    encoder, pairs, _ = planted()
+    aligned = LinearAligner().fit(encoder, [LinkedWords(pairs["xx"])], (2,))
+    text = pairs["xx"].bitext.target
+    plain, moved = (one.word_vectors(text, layers=(1, 2)) for one in (encoder, aligned))
+    assert np.array_equal(plain.layer(1), moved.layer(1))
+    assert not np.allclose(plain.layer(2), moved.layer(2))
+
+
+def test_a_language_without_a_map_is_refused() -> None:
+    encoder, pairs, _ = planted(("en", "xx", "yy"))
+    aligned = LinearAligner().fit(encoder, [LinkedWords(pairs["xx"])], (1,))
+    with pytest.raises(BadSetting, match="no map for language 'yy'.*en, xx"):
+        aligned.word_vectors(pairs["yy"].bitext.target, layers=(1,))
+    with pytest.raises(BadSetting, match="en and yy meet"):
+        aligned.meeting(("en", "yy"))
+
+
+def test_states_are_mapped_as_vectors_are_and_keep_their_gradient() -> None:
+    rng = np.random.default_rng(0)
+    steps = (
+        Unit(),
+        Shift(rng.normal(size=4).astype(np.float32)),
+        Scale(rng.normal(size=4).astype(np.float32)),
+        Matrix(orthogonal(4, 1).astype(np.float32)),
+    )
+    hidden = torch.tensor(rng.normal(size=(2, 3, 4)), dtype=torch.float32, requires_grad=True)
+
+    class Inner:
+        name, width, depth, languages, fingerprint = "inner", 4, 1, None, "inner"
+
+        def states(self, batch: TextBatch, layers: tuple[int, ...]) -> States:
+            return States((1,), (hidden,))
+
+    space_map = SpaceMap(steps)
+    aligned = AlignedEncoder(Inner(), {MapKey("en", "en", 1): space_map}, "en")
+    (moved,) = aligned.states(type("Batch", (), {"language": "en"})(), (1,)).hidden
+    assert np.allclose(moved.detach().numpy(), space_map.apply(hidden.detach().numpy()), atol=1e-6)
+    moved.sum().backward()
+    assert hidden.grad is not None and torch.isfinite(hidden.grad).all()
+
+
+def test_broken_maps_are_named(tmp_path: Path) -> None:
+    encoder, pairs, _ = planted()
+    aligned = LinearAligner().fit(encoder, [LinkedWords(pairs["xx"])], (1,))
+    save_maps(tmp_path, aligned)
+    (tmp_path / "maps.safetensors").write_bytes(b"not safetensors")
+    with pytest.raises(BadInput, match="maps cannot be read"):
+        load_maps(tmp_path, encoder)
+
+
+def test_maps_of_another_width_are_refused(tmp_path: Path) -> None:
+    encoder, pairs, _ = planted()
+    save_maps(tmp_path, LinearAligner().fit(encoder, [LinkedWords(pairs["xx"])], (1,)))
+    with pytest.raises(BadInput, match="width 8"):
+        load_maps(tmp_path, planted(width=8)[0])
+
+
+def test_empty_text_has_no_vectors() -> None:
+    encoder, pairs, _ = planted()
+    aligned = LinearAligner().fit(encoder, [LinkedWords(pairs["xx"])], (1,))
+    found = aligned.word_vectors(Sentences.of("xx", []), layers=(1,))
+    assert found.layer(1).shape == (0, 16)
