@@ -1,0 +1,150 @@
+"""Sentences to words: Moses rules, and segmenters for languages written without spaces."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, partial
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+from calque.errors import MissingExtra
+from calque.text.languages import primary_subtag
+
+Tokeniser: TypeAlias = Callable[[str], list[str]]
+
+# Characters nobody sees, which would become words of their own. U+200B marks a word boundary; the joiners
+# U+200C and U+200D belong to the spelling of a word and stay.
+_BOUNDARY = re.compile("[\0\u200b]")
+_INVISIBLE = re.compile("[\u00ad\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
+
+
+def tokeniser(language: str, *, tokenised: bool = False) -> Tokeniser:
+    """A function from a sentence to its words; `tokenised` text is split at spaces and left alone otherwise.
+
+    >>> tokeniser("en")("Mr. Smith's e-mail costs $5.00, doesn't it?")
+    ['Mr.', 'Smith', "'s", 'e-mail', 'costs', '$', '5.00', ',', 'doesn', "'t", 'it', '?']
+    """
+    if tokenised:
+        return str.split
+    code = primary_subtag(language)
+    split = _SEGMENTERS.get(code, _moses)(code)
+    return lambda text: split(_visible(text))
+
+
+def tokenise_all(language: str, texts: Iterable[str], *, tokenised: bool = False) -> Iterator[list[str]]:
+    """The words of each sentence."""
+    return map(tokeniser(language, tokenised=tokenised), texts)
+
+
+def _visible(text: str) -> str:
+    return text if text.isascii() and "\0" not in text else _INVISIBLE.sub("", _BOUNDARY.sub(" ", text))
+
+
+# --------------------------------------------------------------------------------------------- Moses
+
+
+@cache
+def _moses(language: str) -> Tokeniser:
+    """The rules of the Moses tokeniser as sacremoses has them, without escapes.
+
+    The same words as `MosesTokenizer.tokenize`, several times faster: a rule runs only on text that holds its
+    character. One difference: an accent written as a character of its own stays in its word. Languages that
+    Moses does not know get the English abbreviations and apostrophes split off on both sides.
+    """
+    from sacremoses import MosesTokenizer
+
+    moses = MosesTokenizer(language)
+    _quicken(moses)
+    apostrophes = {
+        "en": moses.ENGLISH_SPECIFIC_APOSTROPHE,
+        "fr": moses.FR_IT_SPECIFIC_APOSTROPHE,
+        "it": moses.FR_IT_SPECIFIC_APOSTROPHE,
+    }.get(language, [moses.NON_SPECIFIC_APOSTROPHE])
+    commas = [moses.COMMA_SEPARATE_1, moses.COMMA_SEPARATE_2, moses.COMMA_SEPARATE_3]
+    other = re.compile(rf"([^{moses.IsAlnum}{_marks()}\s\.'\`\,\-])")
+
+    def split(text: str) -> list[str]:
+        text = moses.ASCII_JUNK[0].sub("", " ".join(text.split())).strip()
+        text = other.sub(r" \1 ", text)
+        dots = ".." in text
+        if dots:
+            text = moses.replace_multidots(text)
+        if "," in text:
+            text = _apply(commas, text)
+        if "'" in text:
+            text = _apply(apostrophes, text)
+        if "." in text:
+            text = moses.handles_nonbreaking_prefixes(text)
+            text = _apply([moses.TRAILING_DOT_APOSTROPHE], text.strip())
+        return (moses.restore_multidots(text) if dots else text).split()
+
+    return split
+
+
+def _apply(rules: Iterable[tuple[re.Pattern[str], str]], text: str) -> str:
+    for pattern, replacement in rules:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def _quicken(moses: Any) -> None:
+    """Sets made once, which sacremoses makes anew for every full stop."""
+    letters = frozenset(moses.IsAlpha)
+    moses.islower = frozenset(moses.IsLower).issuperset
+    moses.isanyalpha = lambda text: not letters.isdisjoint(text)
+    moses.NONBREAKING_PREFIXES = frozenset(moses.NONBREAKING_PREFIXES)
+
+
+@cache
+def _marks() -> str:
+    """Combining marks and joiners. Beyond U+FFFF they would make the pattern slow."""
+    return "".join(c for c in map(chr, range(0x10000)) if unicodedata.category(c)[0] == "M") + "\u200c\u200d"
+
+
+# ---------------------------------------------------------------------------------------- segmenters
+
+
+@cache
+def _icu(language: str, *, extra: str) -> Tokeniser:
+    try:
+        import icu
+    except ImportError:
+        raise MissingExtra(f"word segmentation of {language!r}", extra) from None
+    breaks = icu.BreakIterator.createWordInstance(icu.Locale(language))
+
+    def split(text: str) -> list[str]:
+        breaks.setText(text)
+        cuts = [0, *breaks]
+        if cuts[-1] == len(text):
+            pieces = [text[a:b] for a, b in pairwise(cuts)]
+        else:  # ICU counts UTF-16 units, and this text has characters of two.
+            units = text.encode("utf-16-le")
+            pieces = [units[2 * a : 2 * b].decode("utf-16-le") for a, b in pairwise(cuts)]
+        return [piece for piece in pieces if not piece.isspace()]
+
+    return split
+
+
+@cache
+def _mecab(language: str) -> Tokeniser:
+    try:
+        import fugashi
+
+        tagger = fugashi.Tagger("-Owakati")
+    except (ImportError, RuntimeError):
+        raise MissingExtra("word segmentation of Japanese", "ja") from None
+    return lambda text: str(tagger.parse(text)).split()
+
+
+_SEGMENTERS: dict[str, Callable[[str], Tokeniser]] = {
+    "zh": partial(_icu, extra="zh"),
+    "yue": partial(_icu, extra="zh"),
+    "cmn": partial(_icu, extra="zh"),
+    "th": partial(_icu, extra="th"),
+    "lo": partial(_icu, extra="th"),
+    "km": partial(_icu, extra="th"),
+    "my": partial(_icu, extra="th"),
+    "ja": _mecab,
+}
