@@ -12,7 +12,7 @@ import platform
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -134,13 +134,14 @@ class TrainedLinker:
         return self._symmetrise(self.bitext, forward, backward, self.settings.name)
 
     def _decode(self, model: Any, given: Sentences, made: Sentences) -> Ints:
-        parts = []
-        with bar("Linking", len(given), "sentences") as advance:
-            words = zip(*(_fed(side, self.settings.lowercase) for side in (given, made)), strict=True)
-            for a, b in words:
-                parts.append(_generators(model.get_best_alignment(a, b)))
-                advance(1)
-        return np.concatenate(parts) if parts else np.zeros(0, np.int32)
+        parts = [np.zeros(0, np.int32)]
+        sides = [_fed(side, self.settings.lowercase) for side in (given, made)]
+        with bar(f"Linking {given.language} → {made.language}", len(given), "sentences") as advance:
+            for first in range(0, len(given), CHUNK):
+                some, others = (list(islice(side, CHUNK)) for side in sides)
+                parts += map(_generators, model.get_best_alignments(some, others))
+                advance(min(CHUNK, len(given) - first))
+        return np.concatenate(parts)
 
     def _symmetrise(self, bitext: Bitext, forward: Ints, backward: Ints, name: str) -> WordPairs:
         """Shape: forward (target words,), backward (source words,): 1-based words of the other side, or 0."""
