@@ -1,0 +1,19 @@
+"""A small invented universe: parallel sentences with every annotation, drawn from a seed."""
+
+from calque.text.world.constructions import CONSTRUCTIONS, Construction, construction
+from calque.text.world.doors import world_pairs, world_sentences, write_world
+from calque.text.world.generate import LANGUAGES, WorldSentence, generate
+from calque.text.world.surface import WorldSide
+
+__all__ = [
+    "CONSTRUCTIONS",
+    "LANGUAGES",
+    "Construction",
+    "WorldSentence",
+    "WorldSide",
+    "construction",
+    "generate",
+    "world_pairs",
+    "world_sentences",
+    "write_world",
+]

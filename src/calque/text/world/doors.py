@@ -1,0 +1,95 @@
+"""The world as the rest of calque takes it: word pairs, sentences, files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+
+from calque.files import atomic_directory
+from calque.text.world.generate import LANGUAGES, WorldSentence, generate
+from calque.text.world.surface import WorldSide
+from calque.types import UPOS, Bitext, Bytes, Sentences, WordPairs
+
+_TAG = {name: index for index, name in enumerate(UPOS)}
+
+
+def world_pairs(count: int, languages: tuple[str, str] = ("en", "far"), *, seed: int = 0) -> WordPairs:
+    """Sentences in two languages with their gold links and part-of-speech tags."""
+    drawn = list(generate(count, seed=seed, languages=languages))
+    a, b = ([sentence.sides[language] for sentence in drawn] for language in languages)
+    bitext = Bitext.of(
+        languages,
+        [s.words for s in a],
+        [s.words for s in b],
+        tags=(_tags(a), _tags(b)),
+        origin=f"world, {count} sentences, seed {seed}",
+    )
+    links = [sentence.links[languages] for sentence in drawn]
+    rows = np.repeat(np.arange(len(drawn)), [len(pairs) for pairs in links])
+    ends = np.array(list(chain.from_iterable(links)), np.int32).reshape(-1, 2)
+    return WordPairs.of(bitext, rows, ends[:, 0], ends[:, 1], linker="gold")
+
+
+def world_sentences(count: int, language: str, *, seed: int = 0) -> Sentences:
+    """Sentences in one language with part-of-speech tags."""
+    sides = [sentence.sides[language] for sentence in generate(count, seed=seed, languages=(language,))]
+    return Sentences.of(language, [s.words for s in sides], _tags(sides))
+
+
+def _tags(sides: list[WorldSide]) -> Bytes:
+    return np.array([_TAG[tag] for s in sides for tag in s.upos], np.uint8)
+
+
+def write_world(folder: Path, count: int, *, languages: Sequence[str] = LANGUAGES, seed: int = 0) -> None:
+    """Write a draw as files that people have: bitexts, Pharaoh links and treebanks.
+
+    For the first language with each other one: `en-far.tsv` (tokenised text) and `en-far.links`; for every
+    language `far.conllu`, with entities, slots and senses in its last column.
+    """
+    first, *others = languages
+    drawn = list(generate(count, seed=seed, languages=languages))
+    with atomic_directory(folder) as partial:
+        for other in others:
+            _write(partial / f"{first}-{other}.tsv", [_row(s, first, other) for s in drawn])
+            _write(partial / f"{first}-{other}.links", [_pharaoh(s, first, other) for s in drawn])
+        for language in languages:
+            blocks = [_block(number, s, language) for number, s in enumerate(drawn, 1)]
+            _write(partial / f"{language}.conllu", blocks)
+
+
+def _write(path: Path, lines: list[str]) -> None:
+    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8", newline="\n")
+
+
+def _row(sentence: WorldSentence, *languages: str) -> str:
+    return "\t".join(" ".join(sentence.sides[language].words) for language in languages)
+
+
+def _pharaoh(sentence: WorldSentence, a: str, b: str) -> str:
+    return " ".join(f"{i}-{j}" for i, j in sentence.links[a, b])
+
+
+def _block(number: int, sentence: WorldSentence, language: str) -> str:
+    held = sentence.sides[language]
+    about = [f"# sent_id = {number}", f"# text = {' '.join(held.words)}"]
+    about += [f"# construction = {sentence.construction}"]
+    about += [f"# intent = {sentence.intent}"] if sentence.intent else []
+    rows = zip(held.words, held.upos, held.heads, held.labels, _misc(held), strict=True)
+    lines = [
+        f"{at}\t{word}\t_\t{upos}\t_\t_\t{head}\t{label}\t_\t{misc}"
+        for at, (word, upos, head, label, misc) in enumerate(rows, 1)
+    ]
+    return "\n".join([*about, *lines, ""])
+
+
+def _misc(held: WorldSide) -> list[str]:
+    named = [
+        (("Entity", entity), ("Slot", slot), ("Sense", sense))
+        for entity, slot, sense in zip(held.entities, held.slots, held.senses, strict=True)
+    ]
+    return [
+        "|".join(f"{name}={value}" for name, value in word if value not in ("", "O")) or "_" for word in named
+    ]

@@ -1,0 +1,74 @@
+"""Sentences of the world, drawn from a seed."""
+
+from __future__ import annotations
+
+from bisect import bisect
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from calque.errors import BadSetting
+from calque.recipe import suggestion
+from calque.text.world.constructions import Construction, cumulative
+from calque.text.world.english import ENGLISH
+from calque.text.world.far import FAR
+from calque.text.world.lexicon import lexicon
+from calque.text.world.meaning import Draw, Node
+from calque.text.world.near import NEAR
+from calque.text.world.surface import Language, WorldSide, lay_out, link, side
+
+SPOKEN: dict[str, Language] = {"en": ENGLISH, "near": NEAR, "far": FAR}
+LANGUAGES = tuple(SPOKEN)
+
+
+@dataclass(frozen=True)
+class WorldSentence:
+    """One meaning in several languages, with gold links for every pair of them (0-based word pairs)."""
+
+    construction: str
+    intent: str
+    sides: dict[str, WorldSide]
+    links: dict[tuple[str, str], tuple[tuple[int, int], ...]]
+
+
+def generate(count: int, *, seed: int = 0, languages: Sequence[str] = LANGUAGES) -> Iterator[WorldSentence]:
+    """Draw sentences one by one; the first n of a longer draw are a draw of n.
+
+    >>> sentence = next(generate(1))
+    >>> len(sentence.sides["en"].words) == len(sentence.sides["en"].heads)
+    True
+    """
+    _check(count, languages)
+    return _stream(count, seed, tuple(languages))
+
+
+def _check(count: int, languages: Sequence[str]) -> None:
+    if count < 0:
+        raise BadSetting(f"count is {count}", remedy="give 0 or more")
+    for language in languages:
+        if language not in SPOKEN:
+            raise BadSetting(f"nobody speaks {language!r} in the world", remedy=suggestion(language, SPOKEN))
+    if not languages or len(set(languages)) < len(languages):
+        raise BadSetting(f"languages are {', '.join(languages) or 'none'}", remedy="name each language once")
+
+
+def _stream(count: int, seed: int, languages: tuple[str, ...]) -> Iterator[WorldSentence]:
+    d = Draw(lexicon(), seed)
+    kinds, weights = cumulative()
+    for _ in range(count):
+        d.begin()
+        kind = kinds[bisect(weights, d.share() * weights[-1])]
+        yield _say(kind, _closed(d, kind), languages)
+
+
+def _closed(d: Draw, kind: Construction) -> Node:
+    root = kind.build(d)
+    end = "?" if root.question else kind.end
+    return root.add(d.word(end, "PUNCT", "punct"))
+
+
+def _say(kind: Construction, root: Node, languages: tuple[str, ...]) -> WorldSentence:
+    words = {name: lay_out(root, SPOKEN[name]) for name in languages}
+    sides = {name: side(words[name], SPOKEN[name]) for name in languages}
+    links = {(a, b): link(words[a], words[b]) for a, b in combinations(languages, 2)}
+    return WorldSentence(kind.name, kind.intent, sides, links)

@@ -1,0 +1,158 @@
+"""The lexicon: reading it, and drawing from it by Zipf's law within a class."""
+
+from __future__ import annotations
+
+from bisect import bisect
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from itertools import accumulate
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+from calque.errors import BadInput
+
+LEXICON = Path(__file__).with_name("lexicon.txt")
+_UPOS = {"noun": "NOUN", "verb": "VERB", "adj": "ADJ", "adverb": "ADV", "name": "PROPN", "number": "NUM"}
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Lemma:
+    """A word of the world in one of its senses; `key` is what its invented words are made from."""
+
+    text: str
+    sense: str
+    upos: str
+    particle: str
+    forms: Mapping[str, str]
+
+    @property
+    def key(self) -> str:
+        return " ".join(filter(None, (self.sense or self.text, self.particle, self.upos)))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Entry:
+    """A lemma under one section: its class or frame, its settings there, and its Zipf weight."""
+
+    lemma: Lemma
+    kind: str
+    settings: Mapping[str, str]
+    weight: float
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Pool:
+    """Entries to draw from, by weight."""
+
+    entries: tuple[Entry, ...]
+    cumulative: tuple[float, ...]
+
+    @classmethod
+    def of(cls, entries: Iterable[Entry]) -> Pool:
+        held = tuple(entries)
+        return cls(held, tuple(accumulate(entry.weight for entry in held)))
+
+    def at(self, share: float) -> Entry:
+        """The entry at this share (0 to 1) of the total weight."""
+        return self.entries[bisect(self.cumulative, share * self.cumulative[-1])]
+
+
+class Section(NamedTuple):
+    """A header of the lexicon file: part of speech, classes, settings shared by its lines."""
+
+    part: str
+    classes: tuple[str, ...]
+    settings: Mapping[str, str]
+
+
+class Lexicon:
+    """Every entry, by part of speech and class."""
+
+    def __init__(self, path: Path = LEXICON) -> None:
+        self.path = path
+        self.lemmas: dict[str, Lemma] = {}
+        self.groups: dict[str, tuple[str, ...]] = {}
+        self._entries: dict[tuple[str, str], list[Entry]] = {}
+        self._pools: dict[tuple[str, str], Pool] = {}
+        for number, section, rank, line in _lines(path):
+            self._add(number, section, rank, line)
+
+    def _add(self, number: int, section: Section, rank: int, line: str) -> None:
+        if section.part == "group":
+            name, _, classes = line.partition(" = ")
+            self.groups[name] = tuple(part for c in classes.split() for part in self.groups.get(c, (c,)))
+            return
+        word, *own = line.split()
+        if section.part not in _UPOS and section.part != "word":
+            raise BadInput(f"unknown section [{section.part}]", where=self.path, line=number)
+        settings = {**section.settings, **_settings(own, self.path, number)}
+        upos = section.classes[0] if section.part == "word" else _UPOS[section.part]
+        lemma = self._lemma(word, upos, settings)
+        for kind in section.classes:
+            for part in self.groups.get(kind, (kind,)):
+                entry = Entry(lemma, part, MappingProxyType(settings), 1.0 / rank)
+                self._entries.setdefault((section.part, part), []).append(entry)
+
+    def _lemma(self, word: str, upos: str, settings: Mapping[str, str]) -> Lemma:
+        text, _, sense = word.partition(".") if len(word) > 1 and upos != "PUNCT" else (word, "", "")
+        named = word if sense and upos not in CLOSED else ""
+        lemma = Lemma(text, named, upos, settings.get("particle", ""), MappingProxyType(dict(settings)))
+        key = lemma.key if upos not in CLOSED else f"{word} {upos}"
+        return self.lemmas.setdefault(key, lemma)
+
+    def pool(self, part: str, classes: str) -> Pool:
+        """Entries of these classes (joined by |), drawn by their weights."""
+        if (part, classes) not in self._pools:
+            kinds = dict.fromkeys(k for c in classes.split("|") for k in self.groups.get(c, (c,)))
+            found = [entry for kind in kinds for entry in self._entries.get((part, kind), ())]
+            if not found and part != "adj":
+                raise BadInput(f"no {part} of class {classes}", where=self.path)
+            self._pools[part, classes] = Pool.of(found)
+        return self._pools[part, classes]
+
+    def word(self, name: str, upos: str) -> Lemma:
+        """A word by name, such as ("that.clause", "SCONJ")."""
+        return self.lemmas[f"{name} {upos}"]
+
+
+CLOSED = frozenset({"ADP", "AUX", "CCONJ", "DET", "INTJ", "PART", "PRON", "SCONJ", "PUNCT"})
+
+
+def _lines(path: Path) -> Iterator[tuple[int, Section, int, str]]:
+    """Line number, section, rank within the section, and text of every entry."""
+    section, rank = None, 0
+    for number, raw in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        line = raw.strip()
+        if line.startswith("["):
+            part, *rest = line.strip("[]").split()
+            classes = tuple(rest[0].split("|")) if rest and "=" not in rest[0] else (part,)
+            section = Section(part, classes, _settings([r for r in rest if "=" in r], path, number))
+            rank = 0
+        elif line and not line.startswith("#"):
+            if section is None:
+                raise BadInput("a word before any [section]", where=path, line=number)
+            rank += 1
+            yield number, section, rank, line
+
+
+def _settings(parts: Iterable[str], path: Path, number: int) -> dict[str, str]:
+    held = {}
+    for part in parts:
+        name, equals, value = part.partition("=")
+        if not equals or not value:
+            raise BadInput(
+                f"{part!r} is not a setting",
+                where=path,
+                line=number,
+                remedy="write name=value, without spaces",
+            )
+        held[name] = value
+    return held
+
+
+@cache
+def lexicon() -> Lexicon:
+    """The world's own lexicon, read once."""
+    return Lexicon()
