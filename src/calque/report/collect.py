@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from calque.types import Result
 
 T = TypeVar("T")
 LINKS = "links"
+LINK_METRICS = ("precision", "recall", "f1", "aer")
 _SIGNS = ("results.jsonl", FINISHED, "recipe.toml", "artifacts")
 
 
@@ -263,7 +265,13 @@ class Run:
     @cached_property
     def link_scores(self) -> tuple[Result, ...]:
         own = tuple(r for r in self.results if r.task == LINKS)
+        own = tuple(sorted(own, key=lambda r: place_of(r.metric, LINK_METRICS)))
         return own + tuple(r for part in self.parts for r in part.link_scores)
+
+
+def place_of(name: str, order: Sequence[str]) -> tuple[int, str]:
+    """Sorts known names in their order, others after them."""
+    return (order.index(name) if name in order else len(order), name)
 
 
 def collect(folder: Path) -> Run:
@@ -297,12 +305,22 @@ def _read(folder: Path) -> Run:
         recipe_text,
         _mapping(folder / "environment.json"),
         _mapping(folder / "cost.json"),
-        tuple(load_results(results)) if results.is_file() else (),
+        _results(results) if results.is_file() else (),
         _parsed(artifacts / "examples.json", _example),
         _parsed(artifacts / "links.json", _grid),
         _mapping(artifacts / "counts.json"),
         finished(folder),
     )
+
+
+def _results(path: Path) -> tuple[Result, ...]:
+    """Results as they are, provided that they are numbers."""
+    held = load_results(path)
+    for number, result in enumerate(held, 1):
+        figures = (result.value, result.low, result.high, result.p)
+        if not all(figure is None or math.isfinite(figure) for figure in figures):
+            raise BadInput("a figure that is not a number", where=path, line=number, remedy="measure again")
+    return tuple(held)
 
 
 def _text(path: Path) -> str:

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from calque import __version__
 from calque.files import write_text
-from calque.report.collect import Example, Panel, Place, Run, collect, spread
+from calque.report.collect import Example, Panel, Place, Run, collect, place_of, spread
 from calque.report.figures import (
     COLOURS,
     Bars,
@@ -39,6 +39,7 @@ from calque.report.verdict import (
 from calque.types import Result
 
 MOST_EXAMPLES, MOST_GRIDS, CONTEXT = 24, 8, 14
+_WHOLE = ("sentences", "links", "scored")
 _UNSPACED = {"zh", "ja", "th", "lo", "km", "my", "bo"}
 _BREAKDOWNS = {
     "pos": ("Part of speech", "Universal part of speech of the word that searches."),
@@ -152,6 +153,11 @@ class RunView:
     command: str
     markdown: str
 
+    @property
+    def headlines(self) -> str:
+        """Every verdict of the run in a few words."""
+        return "; ".join(v.headline for panel in self.panels for v in panel.verdicts) or self.title
+
 
 def _run_view(run: Run, anchor: str) -> RunView:
     panels = tuple(map(_panel_view, run.panels))
@@ -166,14 +172,21 @@ def _run_view(run: Run, anchor: str) -> RunView:
         linkers,
         tuple(_grids(run)),
         run.examples[:MOST_EXAMPLES],
-        run.panels[0].encoders if run.panels else (),
-        tuple((name, _number(value)) for name, value in _flat(run.counts)),
+        _encoders(run),
+        tuple(_counts(run.counts)),
         tuple(_cost(run.cost)),
         tuple((name, str(value)) for name, value in _flat(run.environment) if name != "command"),
         next((r.signature for r in _headline_first(run) if r.signature), ""),
         _command(run),
         markdown(run) if run.panels or run.link_scores else "",
     )
+
+
+def _encoders(run: Run) -> tuple[str, ...]:
+    """Encoders of the figures in their order, then any that only examples name."""
+    figures = [name for panel in run.panels for name in panel.encoders]
+    examples = sorted({name for example in run.examples for name in example.retrieved})
+    return tuple(dict.fromkeys([*figures, *examples]))
 
 
 def _title(run: Run, panels: Sequence[PanelView]) -> str:
@@ -285,12 +298,12 @@ def _layered(panel: Panel, judged: Sequence[Verdict]) -> Iterator[Layered]:
 
 
 def _breakdowns(panel: Panel, layer: int | None) -> Iterator[Breakdown]:
-    order = list(_BREAKDOWNS)
-    for name in sorted(panel.groups, key=lambda n: (order.index(n) if n in order else 99, n)):
+    for name in sorted(panel.groups, key=lambda n: place_of(n, list(_BREAKDOWNS))):
         groups = [bars for bin in panel.groups[name] if (bars := _bars(panel, layer, (name, bin)))]
         if groups:
             title, about = _BREAKDOWNS.get(name, (name, ""))
-            told = f"{panel.title}: {panel.metric} by {title.lower()}, layer {layer}"
+            told = f"{panel.title}: {panel.metric} by {title.lower()}"
+            told += "" if layer is None else f", layer {layer}"
             figure = breakdown_bars(groups, panel.encoders, title=told, unit=panel.reading.unit)
             yield Breakdown(title, about, figure)
 
@@ -357,8 +370,11 @@ def _flat(held: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]
             yield label, ", ".join(map(str, value)) if isinstance(value, list) else value
 
 
-def _number(value: Any) -> str:
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+def _counts(counts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What there was, what was scored, then what was left out, the most first."""
+    whole = [(name, value) for name, value in _flat(counts) if isinstance(value, int)]
+    for name, value in sorted(whole, key=lambda held: (place_of(held[0], _WHOLE)[0], -held[1], held[0])):
+        yield name, f"{value:,}"
 
 
 def _cost(cost: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

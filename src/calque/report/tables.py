@@ -161,8 +161,7 @@ class LinkRow:
 def link_rows(run: Run) -> tuple[list[str], list[LinkRow]]:
     """The metrics there are, and one row a linker."""
     scores = [r for r in run.link_scores if r.group is None]
-    order = ["precision", "recall", "f1", "aer"]
-    metrics = sorted({r.metric for r in scores}, key=lambda m: (order.index(m) if m in order else 9, m))
+    metrics = list(dict.fromkeys(r.metric for r in scores))
     held: dict[str, dict[str, Result]] = {}
     for r in scores:
         held.setdefault(" ".join(filter(None, (r.encoder, r.variant, "–".join(r.languages)))), {})[

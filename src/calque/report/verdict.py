@@ -56,6 +56,11 @@ class Verdict:
         return self.last.layer == self.best.layer
 
     @property
+    def place(self) -> str:
+        """The last layer, or when one of the two goes on, the last that both have."""
+        return "the last layer" if self.last.layer == self.panel.layers[-1] else "the last layer of both"
+
+    @property
     def word(self) -> str:
         words = {self.last.word, self.best.word}
         if len(words) > 1 and NONE in words:
@@ -80,17 +85,16 @@ class Verdict:
         return f"{name} {self.word}, but only {where}"
 
     @property
-    def sentences(self) -> tuple[str, str]:
-        """The headline with its figures at the last layer, and the figures where the baseline is best."""
+    def figures(self) -> tuple[str, str]:
+        """What happened at the last layer, and where the baseline is best."""
         reading, base = self.panel.reading, self.last.before.encoder
-        where = "" if self.last.layer is None else f" at the last layer ({self.last.layer})"
-        first = f"{self.headline}: {self.panel.title} {_moved(self.last, reading, self.tests)}{where}."
+        where = "" if self.last.layer is None else f"at {self.place} ({self.last.layer}) "
+        first = f"{where}{self.panel.title} {_moved(self.last, reading, self.tests)}."
         if self.last.layer is None:
-            return first, f"There is one layer only, so {base} is best there too."
+            return first, f"It was measured on {self.last.change.count:,} items."
         if self.same:
-            return first, f"The last layer is also where {base} is best."
-        second = f"At layer {self.best.layer}, where {base} is best, it {_moved(self.best, reading, 0)}."
-        return first, second
+            return first, f"That is also where {base} is best."
+        return first, f"At layer {self.best.layer}, where {base} is best, it {_moved(self.best, reading)}."
 
 
 def verdicts(panel: Panel) -> list[Verdict]:
@@ -145,7 +149,7 @@ def panel_lines(panel: Panel) -> list[str]:
     """The verdicts of one panel, or what stands there when nothing was compared."""
     judged = verdicts(panel)
     if judged:
-        return [" ".join(verdict.sentences) for verdict in judged]
+        return [f"{v.headline}: {v.figures[0]} {v.figures[1]}" for v in judged]
     return [f"{panel.title}: {_alone(panel, name)}. Nothing was compared." for name in panel.encoders]
 
 
@@ -164,11 +168,14 @@ def _alone(panel: Panel, encoder: str) -> str:
 
 def links_sentence(run: Run) -> str:
     """How good the links are; nothing for a run that is about something else."""
-    if run.link_scores:
-        scores = ", ".join(
-            f"{r.metric} {amount(r.value, Metric())}" for r in run.link_scores if r.group is None
-        )
-        return f"Links against the gold standard: {scores}."
+    told: dict[str, list[str]] = {}
+    for r in run.link_scores:
+        if r.group is None:
+            name = r.metric.upper() if len(r.metric) < 4 else r.metric
+            told.setdefault(r.encoder, []).append(f"{name} {amount(r.value, Metric())}")
+    if told:
+        scores = "; ".join(f"{linker} has {', '.join(figures)}" for linker, figures in told.items())
+        return f"Against the gold standard {scores}."
     linked = bool(run.grids) and not run.panels
     return "Words were linked; there is no gold standard to score the links against." if linked else ""
 
@@ -210,7 +217,7 @@ def _within(score: Result, reading: Metric) -> str:
     return f" ({amount(score.low, reading)} to {amount(score.high, reading)})"
 
 
-def _moved(contrast: Contrast, reading: Metric, tests: int) -> str:
+def _moved(contrast: Contrast, reading: Metric, tests: int = 0) -> str:
     """went from … to …, with the difference, its interval and its test."""
     change = contrast.change
     points = " points" if reading.percent else ""

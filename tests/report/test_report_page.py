@@ -1,0 +1,228 @@
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from calque.errors import BadInput
+from calque.files import write_json, write_text
+from calque.report.collect import Place
+from calque.report.page import sentence, write_page
+from calque.types import Result
+
+NASTY = "<script>alert(\"1\")</script><img src=x onerror='y'> & {{ 7 * 7 }}"
+VOID = {"meta", "link", "br", "img", "circle", "line", "rect", "polyline", "polygon"}
+
+
+class Seen(HTMLParser):
+    """Elements, their attributes and text, with a check that every element is closed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.open: list[str] = []
+        self.feed(text)
+        assert not self.open, self.open
+
+    def handle_starttag(self, tag, attrs) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID - {"circle", "rect"}:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data) -> None:
+        if self.open and self.open[-1] != "style":
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+
+def page(folder: Path) -> tuple[str, Seen]:
+    path = write_page(folder)
+    assert path == folder / "report.html"
+    text = path.read_text(encoding="utf-8")
+    return text, Seen(text)
+
+
+def safe(text: str, seen: Seen) -> None:
+    """Nothing runs, nothing is fetched."""
+    assert not {tag for tag, _ in seen.elements} & {"script", "img", "iframe", "object", "embed"}
+    for tag, attributes in seen.elements:
+        assert not [name for name in attributes if name.startswith("on")], (tag, attributes)
+        for name in ("src", "href", "action"):
+            assert not (attributes.get(name) or "#").startswith(("http", "//", "javascript", "file")), (
+                attributes
+            )
+    assert "http" not in text.replace("http://www.w3.org/2000/svg", "").replace("http-equiv", "")
+    assert "@import" not in text and "url(" not in text
+
+
+def test_the_page_holds_what_the_results_say(made, scored) -> None:
+    results = scored(("base", "rotated", "fine-tuned"))
+    text, seen = page(made("run", results))
+    safe(text, seen)
+    for r in results:
+        if r.direction == "both" and r.group is None:
+            value = f"{r.value * 100:.1f}" if r.baseline is None else f"{r.value * 100:+.1f}"
+            assert value.replace("-", "−") in seen.text, r
+        if r.direction == "both" and r.group is not None and r.layer == 12:
+            assert f"{r.group[1]}, {r.encoder}: {r.value * 100:.1f}%" in seen.text, r
+    assert len(text.encode()) < 300_000
+
+
+def test_the_table_holds_each_figure_in_its_cell(made, scored) -> None:
+    results = scored(bins=False)
+    text, _ = page(made("run", results))
+    body = re.search(r"<tbody>(.*?)</tbody>", text, re.S)[1]
+    rows = [[re.sub(r"<.*?>", "", cell).split() for cell in re.findall(r"<t[hd].*?</t[hd]>", row, re.S)]
+            for row in re.findall(r"<tr>(.*?)</tr>", body, re.S)]  # fmt: skip
+    held = {(r.encoder, r.layer, r.baseline): r for r in results if r.direction == "both"}
+    assert len(rows) == 13
+    for layer, (label, base, rotated, change, p, corrected) in enumerate(rows):
+        assert label == [str(layer)]
+        assert base[0] == f"{held['base', layer, None].value * 100:.1f}"
+        assert rotated[0] == f"{held['rotated', layer, None].value * 100:.1f}"
+        assert change[0] == f"{held['rotated', layer, 'base'].value * 100:+.1f}"
+        assert p == ["&lt;0.001"] and corrected == ["0.001"]
+
+
+@pytest.mark.parametrize(
+    ("gain", "p", "words"),
+    [
+        (0.12, 0.0001, "rotated helped"),
+        (-0.1, 0.0001, "rotated hurt"),
+        (0.01, 0.4, "No evidence that rotated helped or hurt"),
+    ],
+)
+def test_the_verdict_comes_first(made, scored, gain: float, p: float, words: str) -> None:
+    text, _ = page(made("run", scored(gain=gain, p=p, bins=False)))
+    heading = re.search(r"<h1.*?</h1>", text, re.S)[0]
+    assert words in heading and text.index(heading) < text.index("<h2") and f"<title>{words}" in text
+
+
+def test_all_text_is_escaped(made, scored) -> None:
+    example = {
+        "direction": "forward",
+        "query": NASTY,
+        "sentence": [NASTY, "x"],
+        "index": 0,
+        "gold": {"word": NASTY, "sentence": [NASTY], "index": 0},
+        "retrieved": {NASTY: {"word": NASTY, "sentence": [NASTY], "index": 0, "hit": False}},
+    }
+    grid = {"source": [NASTY], "target": [NASTY], "links": [[0, 0, 1.0]]}
+    results = scored(("base", NASTY), languages=(NASTY, 'ru" onload="x'))
+    results += [Result("links", "f1", 0.5, ("en", "ru"), NASTY)]
+    folder = made("run", results, examples=[example], links=[grid])
+    write_json(folder / "environment.json", {NASTY: NASTY, "command": NASTY})
+    write_json(folder / "artifacts" / "counts.json", {NASTY: 3})
+    write_text(folder / "recipe.toml", f"verb = '''{NASTY}'''\n")
+    text, seen = page(folder)
+    safe(text, seen)
+    assert NASTY in "".join(seen.words)
+
+
+def test_words_carry_their_language_and_direction(made, scored) -> None:
+    example = {
+        "direction": "backward",
+        "query": "عين",
+        "sentence": ["شربنا", "من", "عين", "صغيرة"],
+        "index": 2,
+        "gold": {"word": "spring", "sentence": ["a", "small", "spring"], "index": 2},
+        "retrieved": {"base": {"word": "eye", "sentence": ["one", "eye"], "index": 1, "hit": False}},
+    }
+    text, seen = page(made("run", scored(languages=("en", "ar"), bins=False), examples=[example]))
+    said = [attributes for tag, attributes in seen.elements if attributes.get("class") == "said"]
+    assert [(a["lang"], a["dir"]) for a in said] == [("ar", "auto"), ("en", "auto"), ("en", "auto")]
+    assert "شربنا من <mark>عين</mark> صغيرة" in text and "one <mark>eye</mark>" in text
+
+
+def test_a_sentence_is_cut_around_its_word_and_joined_as_its_language_is() -> None:
+    words = tuple(f"w{k}" for k in range(60))
+    cut = sentence(Place("w30", words, 30), "en")
+    assert (
+        cut.before.startswith("… w16 ")
+        and cut.before.endswith(" w29 ")
+        and cut.after == (" " + " ".join(f"w{k}" for k in range(31, 45)) + " …")
+    )
+    chinese = sentence(Place("春天", ("到了", "春天", "，", "绿"), 1), "zh-Hans")
+    assert (chinese.before, chinese.word, chinese.after) == ("到了", "春天", "，绿")
+
+
+@pytest.mark.parametrize("kind", ["one layer", "one encoder", "no layer", "no results", "bare", "links"])
+def test_pages_of_small_runs(made, scored, kind: str) -> None:
+    grid = [{"source": ["a"], "target": ["b"], "links": []}]
+    scores = [Result("links", m, 0.8, ("en", "ru"), "eflomal") for m in ("precision", "recall", "f1", "aer")]
+    folder = {
+        "one layer": lambda: made("run", scored(layers=(12,), bins=False), examples=None),
+        "one encoder": lambda: made("run", scored(("base",)), examples=None),
+        "no layer": lambda: made("run", scored(layers=(None,)), examples=None),
+        "no results": lambda: made("run", None, examples=None, links=grid, verb="link"),
+        "bare": lambda: made("run", [], examples=[]),
+        "links": lambda: made("run", scores, examples=None, links=grid, verb="link"),
+    }[kind]()
+    text, seen = page(folder)
+    safe(text, seen)
+    assert "None" not in seen.text and "nan" not in seen.text.lower().split()
+    assert ("Layer by layer" in seen.text) == (kind == "one encoder")
+    assert ("Before and after" in seen.text) == (kind in ("one layer", "no layer"))
+    assert ("By kind of word" in seen.text) == (kind in ("one encoder", "no layer"))
+    assert ("Linked words" in seen.text) == (kind in ("no results", "links"))
+    assert ("Nothing was measured" in seen.text) == (kind == "bare")
+
+
+def test_a_folder_of_runs_makes_one_page(made, scored, tmp_path: Path) -> None:
+    made("first", scored(bins=False)), made("second", scored(gain=-0.1, bins=False))
+    text, seen = page(tmp_path)
+    safe(text, seen)
+    targets = {attributes["href"] for tag, attributes in seen.elements if tag == "a"}
+    assert targets == {f"#{a['id']}" for _, a in seen.elements if "id" in a} == {"#run0", "#run1"}
+    assert "first rotated helped" in seen.text and "second rotated hurt" in seen.text
+
+
+def test_how_it_was_made_is_told(made, scored) -> None:
+    _, seen = page(made("run", scored(bins=False)))
+    for words in (
+        "3 min 12 s",
+        "2.1 GB",
+        "numpy 2.4.0",
+        "task:word-retrieval|encoder:base",
+        "calque measure",
+    ):
+        assert words in seen.text
+    assert seen.text.index("links 3,120") < seen.text.index("scored 2,586") < seen.text.index("identical 301")
+
+
+def test_the_page_is_the_same_twice(made, scored) -> None:
+    folder = made("run", scored())
+    first = write_page(folder).read_bytes()
+    assert write_page(folder).read_bytes() == first
+
+
+def test_a_large_run_stays_small(made, scored) -> None:
+    folder = made("run", scored(tuple("abcdef"), layers=range(25)), examples=[])
+    assert write_page(folder).stat().st_size < 1_000_000
+
+
+def test_not_a_run_writes_nothing(tmp_path: Path) -> None:
+    with pytest.raises(BadInput):
+        write_page(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_page_needs_no_torch(made, scored) -> None:
+    folder = made("run", scored(bins=False))
+    code = (
+        "import sys; from pathlib import Path; from calque.report.page import write_page;"
+        "write_page(Path(sys.argv[1])); assert not {'torch', 'transformers'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(folder)], check=True)
