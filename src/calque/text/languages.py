@@ -75,29 +75,17 @@ _NAMED_OTHERWISE = {
     "CJK": "Han",
     "IDEOGRAPHIC": "Han",
     "HENTAIGANA": "Hiragana",
-    "FULLWIDTH": "Latin",
-    "HALFWIDTH HANGUL": "Hangul",
-    "HALFWIDTH KATAKANA": "Katakana",
-    "MODIFIER LETTER SMALL": "Latin",
-    "MODIFIER LETTER CAPITAL": "Latin",
-    "SUPERSCRIPT LATIN": "Latin",
-    "TURNED SMALL": "Latin",
-    "FEMININE": "Latin",
-    "MASCULINE": "Latin",
-    "KELVIN": "Latin",
-    "ANGSTROM": "Latin",
-    "OHM": "Greek",
     "CANADIAN": "Canadian_Aboriginal",
+    "KATAKANA-HIRAGANA": "Common",
     "KAYAH": "Kayah_Li",
     "MEETEI": "Meetei_Mayek",
+    "MODIFIER": "Common",
     "NEW": "New_Tai_Lue",
     "OL": "Ol_Chiki",
     "SYLOTI": "Syloti_Nagri",
     "TAI LE": "Tai_Le",
     "TAI THAM": "Tai_Tham",
     "TAI VIET": "Tai_Viet",
-    **dict.fromkeys(("MATHEMATICAL", "DOUBLE-STRUCK", "SCRIPT", "BLACK-LETTER"), "Common"),
-    **dict.fromkeys(("MODIFIER", "MICRO", "KATAKANA-HIRAGANA"), "Common"),
 }
 
 
@@ -120,9 +108,9 @@ def scripts_of(words: Iterable[str]) -> list[str]:
 
 @cache
 def _letter_script(character: str) -> str:
-    name = unicodedata.name(character, "").split(" ")
-    if not character.isalpha() or not name[0]:
+    # The plain letter that a fullwidth, bold or superscript one stands for says its script.
+    plain = next(filter(str.isalpha, unicodedata.normalize("NFKC", character)), "")
+    name = unicodedata.name(plain, "").split(" ") if plain else [""]
+    if not name[0]:
         return "Common"
-    prefixes = (" ".join(name[:count]) for count in (3, 2, 1))
-    named = (_NAMED_OTHERWISE[prefix] for prefix in prefixes if prefix in _NAMED_OTHERWISE)
-    return next(named, name[0].capitalize())
+    return _NAMED_OTHERWISE.get(" ".join(name[:2])) or _NAMED_OTHERWISE.get(name[0], name[0].capitalize())

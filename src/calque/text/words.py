@@ -17,6 +17,7 @@ Tokeniser: TypeAlias = Callable[[str], list[str]]
 # Characters nobody sees, which would become words of their own. U+200B marks a word boundary; the joiners
 # U+200C and U+200D belong to the spelling of a word and stay.
 _BOUNDARY = re.compile("[\0\u200b]")
+_DIGITS = frozenset("0123456789")
 _INVISIBLE = re.compile("[\u00ad\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
 
 
@@ -49,25 +50,25 @@ def _visible(text: str) -> str:
 def _moses(language: str) -> Tokeniser:
     """The rules of the Moses tokeniser as sacremoses has them, without escapes.
 
-    The same words as `MosesTokenizer.tokenize`, several times faster: a rule runs only on text that holds its
-    character. One difference: an accent written as a character of its own stays in its word. Languages that
-    Moses does not know get the English abbreviations and apostrophes split off on both sides.
+    The same words as `MosesTokenizer.tokenize`, three times as fast: a rule runs only on text that holds its
+    character. One difference: accents and joiners written as characters of their own stay in their word.
+    Languages that Moses does not know get English abbreviations, and an apostrophe is a word of its own.
     """
     from sacremoses import MosesTokenizer
 
     moses = MosesTokenizer(language)
-    _quicken(moses)
     apostrophes = {
         "en": moses.ENGLISH_SPECIFIC_APOSTROPHE,
         "fr": moses.FR_IT_SPECIFIC_APOSTROPHE,
         "it": moses.FR_IT_SPECIFIC_APOSTROPHE,
     }.get(language, [moses.NON_SPECIFIC_APOSTROPHE])
     commas = [moses.COMMA_SEPARATE_1, moses.COMMA_SEPARATE_2, moses.COMMA_SEPARATE_3]
-    other = re.compile(rf"([^{moses.IsAlnum}{_marks()}\s\.'\`\,\-])")
+    symbols = [(re.compile(rf"([^{moses.IsAlnum}{_marks()}\s\.'\`\,\-])"), r" \1 ")]
+    full_stops = _full_stops(moses)
 
     def split(text: str) -> list[str]:
-        text = moses.ASCII_JUNK[0].sub("", " ".join(text.split())).strip()
-        text = other.sub(r" \1 ", text)
+        text = _apply([moses.ASCII_JUNK], " ".join(text.split())).strip()
+        text = _apply(symbols, text)
         dots = ".." in text
         if dots:
             text = moses.replace_multidots(text)
@@ -76,8 +77,7 @@ def _moses(language: str) -> Tokeniser:
         if "'" in text:
             text = _apply(apostrophes, text)
         if "." in text:
-            text = moses.handles_nonbreaking_prefixes(text)
-            text = _apply([moses.TRAILING_DOT_APOSTROPHE], text.strip())
+            text = _apply([moses.TRAILING_DOT_APOSTROPHE], full_stops(text))
         return (moses.restore_multidots(text) if dots else text).split()
 
     return split
@@ -89,12 +89,30 @@ def _apply(rules: Iterable[tuple[re.Pattern[str], str]], text: str) -> str:
     return text
 
 
-def _quicken(moses: Any) -> None:
-    """Sets made once, which sacremoses makes anew for every full stop."""
-    letters = frozenset(moses.IsAlpha)
-    moses.islower = frozenset(moses.IsLower).issuperset
-    moses.isanyalpha = lambda text: not letters.isdisjoint(text)
-    moses.NONBREAKING_PREFIXES = frozenset(moses.NONBREAKING_PREFIXES)
+def _full_stops(moses: Any) -> Callable[[str], str]:
+    """Split a full stop off its word, unless it belongs to an abbreviation or the sentence goes on."""
+    letters, lower = frozenset(moses.IsAlpha), frozenset(moses.IsLower)
+    before_numbers = frozenset(moses.NUMERIC_ONLY_PREFIXES)
+    abbreviations = frozenset(moses.NONBREAKING_PREFIXES) - before_numbers
+
+    def belongs(word: str, following: str) -> bool:
+        return (
+            ("." in word and not letters.isdisjoint(word))
+            or word in abbreviations
+            or following[:1] in lower
+            or (word in before_numbers and following[:1] in _DIGITS)
+        )
+
+    def split(text: str) -> str:
+        words = text.split()
+        ends = [place for place, word in enumerate(words) if word[-1] == "." and word != "."]
+        for place in ends:
+            word = words[place][:-1]
+            if not belongs(word, "".join(words[place + 1 : place + 2])):
+                words[place] = word + " ."
+        return " ".join(words)
+
+    return split
 
 
 @cache
