@@ -86,6 +86,17 @@ def test_the_baseline_leads_whatever_its_name(made, scored) -> None:
     assert panel.directions == ("both", "forward", "backward") and panel.layers == (3, 12)
 
 
+def test_the_others_stand_as_the_recipe_names_them(made, scored) -> None:
+    folder = made("run", scored(("m", "a", "z"), layers=(1,), bins=False))
+    write_text(folder / "recipe.toml", 'labels = ["m", "z", "a"]\n')
+    assert collect(folder).panels[0].encoders == ("m", "z", "a")
+
+
+def test_runs_that_measured_nothing_do_not_crowd_a_folder(made, scored, tmp_path: Path) -> None:
+    made("world", None, examples=None, verb="world"), made("words", scored(layers=(1,), bins=False))
+    assert [part.name for part in collect(tmp_path).parts] == ["words"]
+
+
 def test_the_best_layer_of_a_distance_is_the_lowest(scored) -> None:
     results = tuple(scored(("base",), bins=False))
     accuracy = Panel("run", "task", "accuracy", "", ("en", "ru"), 0, results)

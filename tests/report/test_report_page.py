@@ -1,4 +1,6 @@
+import html
 import re
+import shlex
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -200,6 +202,71 @@ def test_how_it_was_made_is_told(made, scored) -> None:
     ):
         assert words in seen.text
     assert seen.text.index("links 3,120") < seen.text.index("scored 2,586") < seen.text.index("identical 301")
+
+
+def test_several_languages_are_tallied_and_told_apart(made, scored) -> None:
+    results = scored(bins=False) + scored(languages=("en", "de"), gain=-0.1, bins=False)
+    results += scored(languages=("en", "zh"), gain=0.01, p=0.5, bins=False)
+    text, seen = page(made("run", results))
+    heading = re.search(r"<h1.*?</h1>", text, re.S)[0]
+    assert "3 comparisons: 1 helped, 1 hurt, 1 no evidence" in heading
+    targets = [attributes["href"] for tag, attributes in seen.elements if tag == "a"]
+    assert targets == ["#run0-1", "#run0-2", "#run0-3"]
+    assert {a["id"] for _, a in seen.elements if "id" in a} == {"run0", *(t[1:] for t in targets)}
+    assert "word retrieval (en–de, contextual) rotated hurt" in seen.text
+    said = [attributes for _, attributes in seen.elements if attributes.get("class") == "said"]
+    assert said and not any("lang" in attributes for attributes in said)
+
+
+def test_examples_may_name_their_own_languages(made, scored) -> None:
+    example = {
+        "direction": "backward",
+        "languages": ["en", "de"],
+        "query": "Bank",
+        "gold": {"word": "bench"},
+        "retrieved": {"base": {"word": "bank", "hit": False}},
+    }
+    results = scored(bins=False) + scored(languages=("en", "de"), bins=False)
+    _, seen = page(made("run", results, examples=[example]))
+    said = [attributes["lang"] for _, attributes in seen.elements if attributes.get("class") == "said"]
+    assert said == ["de", "en", "en"] and "de → en" in seen.text
+
+
+def test_the_command_makes_the_run_again(made, scored) -> None:
+    folder = made("words run", scored(bins=False))
+    recipe = [
+        'verb = "measure words"',
+        'encoders = ["base", "my encoder"]',
+        'labels = ["a", "b"]',
+        'languages = ["en", "ru"]',
+        'pairs = ["links/test"]',
+        "include_seen = true",
+        "keep_identical = false",
+        'prefix = ""',
+        "seed = 3",
+        '[inputs]\nencoder = "0123"',
+    ]
+    write_text(folder / "recipe.toml", "\n".join(recipe))
+    text, _ = page(folder)
+    command = html.unescape(re.search(r"<pre>(calque.*?)</pre>", text, re.S)[1])
+    assert shlex.split(command.replace("\\\n", "")) == [
+        "calque", "measure", "words", "--encoder", "base", "--encoder", "my encoder", "--label", "a",
+        "--label", "b", "--languages", "en", "ru", "--pairs", "links/test", "--include-seen", "--seed", "3",
+        "--out", "words run",
+    ]  # fmt: skip
+
+
+def test_counts_and_cost_inside_others_are_told(made, scored) -> None:
+    folder = made("run", [], links=[{"source": ["a"], "target": ["b"], "links": [[0, 0]]}], verb="link")
+    filters = [{"name": "one-to-one", "kept": 90, "dropped": 10}]
+    counts = {"links": 90, "kept": 40, "dropped": {"too long": 3}, "filters": filters}
+    write_json(folder / "artifacts" / "counts.json", counts)
+    write_json(folder / "cost.json", {"seconds": {"total": 7380, "read": 0.25}, "peak_memory_mb": 150})
+    _, seen = page(folder)
+    for words in ("by 90 links in 40 sentence pairs", "dropped, too long 3", "one-to-one, dropped 10"):
+        assert words in seen.text
+    for words in ("total 2 h 3 min", "read 0.2 s", "peak memory 150 MB"):
+        assert words in seen.text
 
 
 def test_the_page_is_the_same_twice(made, scored) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -77,6 +77,13 @@ class Example:
     query: Place
     gold: Place
     retrieved: Mapping[str, Found]
+    languages: tuple[str, str] | None = None
+
+    @property
+    def way(self) -> tuple[str, str]:
+        """The language that is asked in, and the one that is searched; empty where not known."""
+        source, target = self.languages or ("", "")
+        return (target, source) if self.direction == "backward" else (source, target)
 
 
 @dataclass(frozen=True)
@@ -99,6 +106,13 @@ class Panel:
     languages: tuple[str, str]
     seed: int
     results: tuple[Result, ...]
+    labels: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, run: str, results: Sequence[Result], labels: tuple[str, ...]) -> Panel:
+        """Results that share all but encoder, layer, direction and group."""
+        one = results[0]
+        return cls(run, one.task, one.metric, one.variant, one.languages, one.seed, tuple(results), labels)
 
     @property
     def title(self) -> str:
@@ -118,9 +132,9 @@ class Panel:
 
     @cached_property
     def encoders(self) -> tuple[str, ...]:
-        """Every encoder that has figures, the baseline first."""
-        names = sorted({r.encoder for r in self.results if r.baseline is None})
-        return tuple(sorted(names, key=lambda name: name != self.baseline))
+        """Every encoder that has figures: the baseline first, the others as the recipe names them."""
+        names = {r.encoder for r in self.results if r.baseline is None}
+        return tuple(sorted(names, key=lambda name: (name != self.baseline, place_of(name, self.labels))))
 
     @cached_property
     def directions(self) -> tuple[str, ...]:
@@ -235,31 +249,21 @@ class Run:
 
     @cached_property
     def languages(self) -> tuple[str, str] | None:
-        """Source and target language, from the results or else from the recipe."""
-        if self.results:
-            return self.results[0].languages
-        told = self.recipe.get("languages")
-        return (str(told[0]), str(told[1])) if isinstance(told, list) and len(told) == 2 else None
+        """Source and target language, where the run has but one pair of them."""
+        measured = {r.languages for r in self.results}
+        return (
+            measured.pop() if len(measured) == 1 else None if measured else _two(self.recipe.get("languages"))
+        )
 
     @cached_property
     def panels(self) -> tuple[Panel, ...]:
         """What was measured, one panel a picture; scores of links are apart, in `link_scores`."""
-        keyed: dict[tuple[str, str, str, tuple[str, str], int], list[Result]] = {}
+        keyed: dict[tuple[Any, ...], list[Result]] = {}
         for r in self.results:
             if r.task != LINKS:
                 keyed.setdefault((r.task, r.metric, r.variant, r.languages, r.seed), []).append(r)
-        own = tuple(
-            Panel(
-                self.name,
-                task,
-                metric,
-                variant,
-                languages,
-                seed,
-                tuple(keyed[task, metric, variant, languages, seed]),
-            )
-            for task, metric, variant, languages, seed in sorted(keyed)
-        )
+        labels = tuple(map(str, self.recipe.get("labels", ())))
+        own = tuple(Panel.of(self.name, keyed[key], labels) for key in sorted(keyed))
         return own + tuple(panel for part in self.parts for panel in part.panels)
 
     @cached_property
@@ -267,6 +271,11 @@ class Run:
         own = tuple(r for r in self.results if r.task == LINKS)
         own = tuple(sorted(own, key=lambda r: place_of(r.metric, LINK_METRICS)))
         return own + tuple(r for part in self.parts for r in part.link_scores)
+
+
+def _two(told: Any) -> tuple[str, str] | None:
+    """A pair of languages, if that is what this is."""
+    return (str(told[0]), str(told[1])) if isinstance(told, list) and len(told) == 2 else None
 
 
 def place_of(name: str, order: Sequence[str]) -> tuple[int, str]:
@@ -282,7 +291,8 @@ def collect(folder: Path) -> Run:
         return _read(folder)
     inside = [path for path in sorted(folder.iterdir()) if path.is_dir() and _is_run(path)]
     if inside:
-        return Run(folder, parts=tuple(map(_read, inside)))
+        parts = tuple(map(_read, inside))
+        return Run(folder, parts=tuple(part for part in parts if part.results or part.grids) or parts)
     if not any((folder / sign).exists() for sign in _SIGNS):
         raise BadInput(
             "not a calque run: neither results nor a recipe here",
@@ -299,7 +309,7 @@ def _is_run(folder: Path) -> bool:
 def _read(folder: Path) -> Run:
     recipe_text, results = _text(folder / "recipe.toml"), folder / "results.jsonl"
     artifacts = folder / "artifacts"
-    return Run(
+    run = Run(
         folder,
         _toml(recipe_text, folder / "recipe.toml"),
         recipe_text,
@@ -311,6 +321,8 @@ def _read(folder: Path) -> Run:
         _mapping(artifacts / "counts.json"),
         finished(folder),
     )
+    examples = (replace(one, languages=one.languages or run.languages) for one in run.examples)
+    return replace(run, examples=tuple(examples))
 
 
 def _results(path: Path) -> tuple[Result, ...]:
@@ -362,7 +374,8 @@ def _example(record: Mapping[str, Any]) -> Example:
     found = {
         str(label): Found(_place(held), bool(held.get("hit"))) for label, held in record["retrieved"].items()
     }
-    return Example(str(record.get("direction", "")), _place(query), _place(record["gold"]), found)
+    languages = _two(record.get("languages"))
+    return Example(str(record.get("direction", "")), _place(query), _place(record["gold"]), found, languages)
 
 
 def _place(record: Mapping[str, Any]) -> Place:

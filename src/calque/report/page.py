@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -28,6 +30,7 @@ from calque.report.figures import (
 from calque.report.tables import Row, link_rows, markdown, rows
 from calque.report.verdict import (
     ALPHA,
+    WORDS,
     Contrast,
     Verdict,
     amount,
@@ -39,7 +42,7 @@ from calque.report.verdict import (
 from calque.types import Result
 
 MOST_EXAMPLES, MOST_GRIDS, CONTEXT = 24, 8, 14
-_WHOLE = ("sentences", "links", "scored")
+_WHOLE = ("sentences", "kept", "links", "scored")
 _UNSPACED = {"zh", "ja", "th", "lo", "km", "my", "bo"}
 _BREAKDOWNS = {
     "pos": ("Part of speech", "Universal part of speech of the word that searches."),
@@ -53,6 +56,17 @@ _BREAKDOWNS = {
         "Seen in training",
         "Whether the two words were linked in the text that an encoder was aligned on.",
     ),
+}
+
+
+#: Settings whose option has another name than they have; those with none are plain arguments.
+_OPTIONS = {
+    "encoders": "--encoder",
+    "labels": "--label",
+    "breakdowns": "--by",
+    "filters": "--filter",
+    "paths": "",
+    "text": "",
 }
 
 
@@ -122,6 +136,11 @@ class PanelView:
     best: tuple[int | None, ...]
     layered: tuple[Layered, ...]
 
+    @property
+    def headlines(self) -> str:
+        """Every verdict in a few words."""
+        return "; ".join(verdict.headline for verdict in self.verdicts) or self.panel.title
+
     def shown(self, value: float | None) -> str:
         return "" if value is None else amount(value, self.panel.reading).removesuffix("%")
 
@@ -155,8 +174,8 @@ class RunView:
 
     @property
     def headlines(self) -> str:
-        """Every verdict of the run in a few words."""
-        return "; ".join(v.headline for panel in self.panels for v in panel.verdicts) or self.title
+        """The run in a few words."""
+        return self.panels[0].headlines if len(self.panels) == 1 else self.title
 
 
 def _run_view(run: Run, anchor: str) -> RunView:
@@ -175,7 +194,7 @@ def _run_view(run: Run, anchor: str) -> RunView:
         _encoders(run),
         tuple(_counts(run.counts)),
         tuple(_cost(run.cost)),
-        tuple((name, str(value)) for name, value in _flat(run.environment) if name != "command"),
+        tuple((name, str(value)) for name, value in _flat(run.environment)),
         next((r.signature for r in _headline_first(run) if r.signature), ""),
         _command(run),
         markdown(run) if run.panels or run.link_scores else "",
@@ -190,11 +209,20 @@ def _encoders(run: Run) -> tuple[str, ...]:
 
 
 def _title(run: Run, panels: Sequence[PanelView]) -> str:
-    if panels and panels[0].verdicts:
-        return panels[0].verdicts[0].headline
+    if len(panels) > 1:
+        return _tally(panels)
     if panels:
-        return panels[0].panel.title
+        return panels[0].verdicts[0].headline if panels[0].verdicts else panels[0].panel.title
     return f"Links of {'–'.join(run.languages)}" if run.grids and run.languages else run.name
+
+
+def _tally(panels: Sequence[PanelView]) -> str:
+    """How many comparisons went which way."""
+    words = Counter(verdict.word for panel in panels for verdict in panel.verdicts)
+    if not words:
+        return f"{len(panels)} measures"
+    told = ", ".join(f"{words[word]} {word}" for word in WORDS if word in words)
+    return f"{words.total()} comparisons: {told}"
 
 
 def _headline_first(run: Run) -> Iterator[Result]:
@@ -366,6 +394,9 @@ def _flat(held: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]
         label = f"{above}{name}".replace("_", " ")
         if isinstance(value, Mapping):
             yield from _flat(value, f"{label}, ")
+        elif isinstance(value, list) and value and isinstance(value[0], Mapping):
+            for one in value:
+                yield from _flat({k: v for k, v in one.items() if k != "name"}, f"{one.get('name', label)}, ")
         elif value is not None:
             yield label, ", ".join(map(str, value)) if isinstance(value, list) else value
 
@@ -381,8 +412,8 @@ def _cost(cost: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, value in _flat(cost):
         if not isinstance(value, int | float):
             yield name, str(value)
-        elif name.endswith("seconds"):
-            yield name.removesuffix("seconds").strip() or "time", _duration(value)
+        elif name.startswith("seconds"):
+            yield name.removeprefix("seconds").removeprefix(", ") or "time", _duration(value)
         elif name.endswith(" mb"):
             yield name.removesuffix(" mb"), f"{value / 1024:.1f} GB" if value >= 1024 else f"{value:.0f} MB"
         else:
@@ -402,7 +433,25 @@ def _duration(seconds: float) -> str:
 
 
 def _command(run: Run) -> str:
-    told = run.environment.get("command")
-    if isinstance(told, list):
-        return " ".join(map(str, told))
-    return str(told or (f"calque {run.verb} --recipe {run.name}/recipe.toml" if run.verb else ""))
+    """The command line that makes this run again, one option a line."""
+    if not run.verb:
+        return ""
+    parts = [f"calque {run.verb}"]
+    for name, value in run.recipe.items():
+        if name not in ("verb", "inputs"):
+            parts += _option(_OPTIONS.get(name, "--" + name.replace("_", "-")), value, name)
+    return " \\\n  ".join([*parts, f"--out {shlex.quote(run.name)}"])
+
+
+def _option(option: str, value: Any, name: str) -> list[str]:
+    """An option as it is typed: a list again and again, but two languages at once; a switch by itself.
+
+    >>> _option("--by", ["pos", "seen"], "breakdowns"), _option("--languages", ["en", "de"], "languages")
+    (['--by pos', '--by seen'], ['--languages en de'])
+    """
+    if isinstance(value, bool) or value == "":
+        return [option] if value else []
+    values = value if isinstance(value, list) else [value]
+    if name == "languages":
+        return [f"{option} {shlex.join(map(str, values))}"]
+    return [f"{option} {shlex.quote(str(one))}".strip() for one in values]

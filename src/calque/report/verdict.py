@@ -13,7 +13,8 @@ from calque.stats.significance import holm
 from calque.types import Result
 
 ALPHA = 0.05
-HELPED, HURT, NONE, MIXED, UNTESTED = "helped", "hurt", "no evidence", "mixed", "untested"
+WORDS = ("helped", "hurt", "mixed", "no evidence", "untested")
+HELPED, HURT, MIXED, NONE, UNTESTED = WORDS
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,13 @@ class Verdict:
 
     @property
     def place(self) -> str:
-        """The last layer, or when one of the two goes on, the last that both have."""
-        return "the last layer" if self.last.layer == self.panel.layers[-1] else "the last layer of both"
+        """The last layer, or the last that both have when one of the two goes on; nothing without layers."""
+        if self.last.layer is None:
+            return ""
+        if len(self.panel.layers) == 1:
+            return f"at layer {self.last.layer} "
+        whose = "" if self.last.layer == self.panel.layers[-1] else " of both"
+        return f"at the last layer{whose} ({self.last.layer}) "
 
     @property
     def word(self) -> str:
@@ -88,9 +94,8 @@ class Verdict:
     def figures(self) -> tuple[str, str]:
         """What happened at the last layer, and where the baseline is best."""
         reading, base = self.panel.reading, self.last.before.encoder
-        where = "" if self.last.layer is None else f"at {self.place} ({self.last.layer}) "
-        first = f"{where}{self.panel.title} {_moved(self.last, reading, self.tests)}."
-        if self.last.layer is None:
+        first = f"{self.place}{self.panel.title} {_moved(self.last, reading, self.tests)}."
+        if len(self.panel.layers) == 1:
             return first, f"It was measured on {self.last.change.count:,} items."
         if self.same:
             return first, f"That is also where {base} is best."
@@ -176,8 +181,12 @@ def links_sentence(run: Run) -> str:
     if told:
         scores = "; ".join(f"{linker} has {', '.join(figures)}" for linker, figures in told.items())
         return f"Against the gold standard {scores}."
-    linked = bool(run.grids) and not run.panels
-    return "Words were linked; there is no gold standard to score the links against." if linked else ""
+    if run.panels or not run.grids:
+        return ""
+    links, pairs = (run.counts.get(name) for name in ("links", "kept"))
+    size = f" by {links:,} links" if isinstance(links, int) else ""
+    where = f" in {pairs:,} sentence pairs" if isinstance(pairs, int) else ""
+    return f"Words were linked{size}{where}; there is no gold standard to score them against."
 
 
 # -------------------------------------------------------------------------------------------- figures
