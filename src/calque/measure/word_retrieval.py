@@ -1,0 +1,476 @@
+"""Contextual word retrieval: does a word find its own translation among all words of the other side?
+
+Every linked word of one side searches all words of the other side of the corpus; it is a hit only when what
+it finds is the very word that it is linked to, in the very sentence. The figure is the share of hits, in
+both directions and pooled. Encoders are compared on the same queries among the same candidates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import asdict, dataclass, replace
+from itertools import chain
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import torch
+
+from calque.errors import BadInput, BadSetting
+from calque.geometry.neighbours import Similarity, two_way
+from calque.measure.breakdown import DIRECTIONS, Bins, Linked, bin_links, bin_scores, queries
+from calque.progress import bar
+from calque.recipe import Choice
+from calque.stats.intervals import bootstrap_mean
+from calque.stats.signature import signature
+from calque.stats.significance import paired
+from calque.store import save_items
+from calque.text.frequency import Frequencies
+from calque.types import (
+    Encoder,
+    Flags,
+    Floats,
+    Items,
+    Longs,
+    Pooling,
+    Result,
+    Sentences,
+    WordPairs,
+    WordVectors,
+)
+
+TASK, METRIC = "word-retrieval", "accuracy"
+EXAMPLES = 24
+
+
+class Variant(Choice):
+    """Which words take part, and how they are compared.
+
+    contextual: every linked word searches all words of the other side.
+    first-occurrence: only the first occurrence of each word type takes part, as query and as candidate; a
+    link is scored when both its words are first occurrences.
+    program: as the published program has it, not its paper: candidates are the words of scored links only,
+    and candidates are divided by the norm of the whole array, so that their lengths count and the penalty
+    for hubs all but vanishes.
+    """
+
+    CONTEXTUAL = "contextual"
+    FIRST_OCCURRENCE = "first-occurrence"
+    PROGRAM = "program"
+
+
+@dataclass(frozen=True)
+class RetrievalOptions:
+    """How to search, what to leave out of the queries, and how to make intervals.
+
+    `radius_k` neighbours make the CSLS radius. `drop_identical` leaves out links between equal strings,
+    which stay candidates; `include_seen` keeps the word pairs that an encoder was trained on.
+    """
+
+    variant: Variant = Variant.CONTEXTUAL
+    similarity: Similarity = Similarity.CSLS
+    radius_k: int = 10
+    pooling: Pooling = "mean"
+    drop_identical: bool = True
+    include_seen: bool = False
+    rounds: int = 1000
+    seed: int = 0
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        for name in ("radius_k", "rounds"):
+            if getattr(self, name) < 1:
+                raise BadSetting(f"{name} is {getattr(self, name)}", remedy="1 or more")
+        if self.pooling not in get_args(Pooling):
+            raise BadSetting(f"unknown pooling {self.pooling!r}", remedy="one of first, last, mean")
+        if self.variant is Variant.PROGRAM and self.similarity is not Similarity.CSLS:
+            raise BadSetting(
+                "the program variant has a similarity of its own", remedy="leave the similarity at csls"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """What a measure hands back.
+
+    The `items` field of a result is a key of `items` here; `save` turns it into the digest of a file.
+    `counts` say what was scored and what was left out, by reason; `examples` are for a person to read.
+    """
+
+    results: list[Result]
+    items: dict[str, Items]
+    counts: dict[str, int]
+    examples: list[dict[str, Any]]
+
+    def save(self, folder: Path) -> list[Result]:
+        """Write the items into a folder; the results, naming their files."""
+        digests = {key: save_items(folder, items) for key, items in self.items.items()}
+        return [r if r.items is None else replace(r, items=digests[r.items]) for r in self.results]
+
+
+def word_retrieval(
+    encoders: Mapping[str, Encoder],
+    pairs: WordPairs,
+    layers: Mapping[str, Sequence[int]] | Sequence[int],
+    *,
+    seen: AbstractSet[tuple[str, str]] = frozenset(),
+    options: RetrievalOptions = RetrievalOptions(),  # noqa: B008 (frozen)
+    breakdowns: Sequence[str] = (),
+    frequencies: tuple[Frequencies, Frequencies] | None = None,
+    recipe: str = "",
+) -> Measurement:
+    """Score every encoder at every layer asked for, and compare each with the first at the same layer.
+
+    A query is a link in one direction: a word with two links asks twice and can be right once. `seen` are
+    pairs of (source, target) word types that any of the encoders was trained on. A word that one of the
+    encoders could not see (cut off, or tokenised to nothing) takes part for none of them. The `count` of a
+    result is its number of queries, so that of direction "both" is twice that of one direction.
+    """
+    chosen = _layers(encoders, layers)
+    _check_languages(encoders, pairs)
+    if "seen" in breakdowns and not options.include_seen:
+        raise BadSetting(
+            "no seen breakdown: the pairs seen in training are left out", remedy="set include_seen"
+        )
+    known = _seen_links(pairs, seen)
+    bins = bin_links(breakdowns, Linked(pairs, known, frequencies))
+    vectors = {label: _encode(encoders[label], pairs, chosen[label], options) for label in encoders}
+    search = _search(pairs, known, list(vectors.values()), options)
+    found = _retrieve_all(vectors, chosen, search, options)
+    hits = {at: search.hits(rows) for at, rows in found.items()}
+    kept = {name: held.keep(search.kept) for name, held in bins.items()}
+    last = {at: rows for at, rows in found.items() if at[1] == chosen[at[0]][-1]}
+    scorer = _Scorer(
+        {label: encoders[label].fingerprint for label in encoders}, search.pairs, kept, options, recipe
+    )
+    return Measurement(
+        list(scorer.results(hits)),
+        {_key(*at): scorer.items(own) for at, own in hits.items()},
+        {**search.counts, **_dropped(vectors)},
+        _examples(search, last, options.seed),
+    )
+
+
+# -------------------------------------------------------------------------------------- what is asked
+
+
+def _layers(
+    encoders: Mapping[str, Encoder], layers: Mapping[str, Sequence[int]] | Sequence[int]
+) -> dict[str, tuple[int, ...]]:
+    if not encoders:
+        raise BadSetting("no encoder to measure", remedy="give one or more, the first is the baseline")
+    chosen = {}
+    for label, encoder in encoders.items():
+        asked = layers.get(label, ()) if isinstance(layers, Mapping) else layers
+        chosen[label] = tuple(sorted(set(asked)))
+        wrong = [layer for layer in chosen[label] if not 0 <= layer <= encoder.depth]
+        if wrong or not chosen[label]:
+            what = f"has no layer {wrong[0]}" if wrong else "was given no layer to measure"
+            raise BadSetting(f"encoder {label!r} {what}", remedy=f"its layers are 0 to {encoder.depth}")
+    return chosen
+
+
+def _check_languages(encoders: Mapping[str, Encoder], pairs: WordPairs) -> None:
+    for label, encoder in encoders.items():
+        missing = set() if encoder.languages is None else set(pairs.languages) - encoder.languages
+        if missing:
+            raise BadSetting(
+                f"encoder {label!r} was not made for {', '.join(sorted(missing))}",
+                remedy=f"it takes {', '.join(sorted(encoder.languages or ()))}",
+            )
+
+
+def _seen_links(pairs: WordPairs, seen: AbstractSet[tuple[str, str]]) -> Flags:
+    """Which links join a pair of word types in `seen`. Shape: (links,)."""
+    strings = pairs.bitext.source.vocabulary.strings if seen else []
+    types, inverse = np.unique(np.stack([pairs.source_ids, pairs.target_ids], 1), axis=0, return_inverse=True)
+    known = [bool(seen) and (strings[a], strings[b]) in seen for a, b in types.tolist()]
+    return np.array(known, bool)[inverse.ravel()]
+
+
+def _encode(
+    encoder: Encoder, pairs: WordPairs, layers: Sequence[int], options: RetrievalOptions
+) -> tuple[WordVectors, WordVectors]:
+    source, target = (
+        encoder.word_vectors(side, layers=layers, pooling=options.pooling)
+        for side in (pairs.bitext.source, pairs.bitext.target)
+    )
+    return source, target
+
+
+def _dropped(vectors: Mapping[str, tuple[WordVectors, WordVectors]]) -> dict[str, int]:
+    """Words that each encoder could not see, by reason."""
+    counts: dict[str, int] = {}
+    for label, sides in vectors.items():
+        for reason, count in chain.from_iterable(side.dropped.items() for side in sides):
+            key = f"words {reason} ({label})"
+            counts[key] = counts.get(key, 0) + count
+    return {key: count for key, count in counts.items() if count}
+
+
+# ---------------------------------------------------------------------------------------- the search
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """The links that are scored and the words that can be found.
+
+    Shape: kept (all links,), candidates (words of a side,) twice, rows (2, links): where each link's source
+    and target word stand among the candidates of their side.
+    """
+
+    pairs: WordPairs
+    kept: Flags
+    candidates: tuple[Flags, Flags]
+    rows: Longs
+    counts: dict[str, int]
+
+    def hits(self, found: Longs) -> Flags:
+        """Whether what was found is what is linked. Shape: found (2, links) to (2, links)."""
+        return np.equal(found, self.rows[::-1])
+
+    def vectors(self, side: int, vectors: WordVectors, layer: int) -> Floats:
+        """One side's candidates at one layer. Shape: (candidates, d)."""
+        return vectors.layer(layer)[self.candidates[side][vectors.present]]
+
+    def word(self, side: int, row: int) -> dict[str, Any]:
+        """A candidate in its sentence, for a person to read."""
+        text = (self.pairs.bitext.source, self.pairs.bitext.target)[side]
+        place = np.flatnonzero(self.candidates[side])[row]
+        sentence = int(np.searchsorted(text.offsets, place, "right")) - 1
+        index = int(place - text.offsets[sentence])
+        return {"word": text.word(sentence, index), "sentence": text[sentence], "index": index}
+
+
+def _search(
+    pairs: WordPairs,
+    seen: Flags,
+    vectors: Sequence[tuple[WordVectors, WordVectors]],
+    options: RetrievalOptions,
+) -> _Search:
+    sides = (pairs.bitext.source, pairs.source), (pairs.bitext.target, pairs.target)
+    words = np.stack([side.offsets[pairs.sentence] + word for side, word in sides])
+    visible = [np.logical_and.reduce([both[i].present for both in vectors]) for i in (0, 1)]
+    candidates = visible
+    if options.variant is Variant.FIRST_OCCURRENCE:
+        candidates = [_first_occurrences(side, visible[i]) for i, (side, _) in enumerate(sides)]
+    reasons = {
+        "identical": (pairs.source_ids == pairs.target_ids) & options.drop_identical,
+        "seen in training": seen & (not options.include_seen),
+        "no vector": ~(visible[0][words[0]] & visible[1][words[1]]),
+        "later occurrence": ~(candidates[0][words[0]] & candidates[1][words[1]]),
+    }
+    kept, counts = _leave_out(reasons, len(pairs))
+    words = words[:, kept]
+    if options.variant is Variant.PROGRAM:
+        candidates = [np.isin(np.arange(len(side.ids)), words[i]) for i, (side, _) in enumerate(sides)]
+    rows = np.stack([np.cumsum(candidates[i])[words[i]] - 1 for i in (0, 1)])
+    sizes = {f"{name} candidates": int(candidates[i].sum()) for i, name in enumerate(("source", "target"))}
+    return _Search(pairs.keep(kept), kept, (candidates[0], candidates[1]), rows, counts | sizes)
+
+
+def _first_occurrences(side: Sentences, visible: Flags) -> Flags:
+    """The first visible occurrence of each word type. Shape: (words,)."""
+    places = np.flatnonzero(visible)
+    first = np.zeros(len(visible), bool)
+    first[places[np.unique(side.ids[places], return_index=True)[1]]] = True
+    return first
+
+
+def _leave_out(reasons: Mapping[str, Flags], links: int) -> tuple[Flags, dict[str, int]]:
+    """The links that no reason speaks against, and how many fell to each (the first that applies)."""
+    why = np.select(list(reasons.values()), list(range(1, len(reasons) + 1)), 0)
+    tally = np.bincount(why, minlength=len(reasons) + 1).tolist()
+    left_out = dict(zip(reasons, tally[1:], strict=True))
+    if not tally[0]:
+        told = "; ".join(f"{name} {count}" for name, count in left_out.items() if count)
+        raise BadInput(
+            f"no links left to score of {links}" + (f": {told}" if told else ""),
+            remedy="give more linked sentences, or keep identical words or pairs seen in training",
+        )
+    return why == 0, {"links": links, "scored": tally[0], **left_out}
+
+
+# ---------------------------------------------------------------------------------------- the finding
+
+
+def _retrieve_all(
+    vectors: Mapping[str, tuple[WordVectors, WordVectors]],
+    layers: Mapping[str, Sequence[int]],
+    search: _Search,
+    options: RetrievalOptions,
+) -> dict[tuple[str, int], Longs]:
+    """What every query finds, by encoder and layer. Shape: each (2, links)."""
+    found = {}
+    with bar("retrieval", sum(map(len, layers.values())), "layers") as advance:
+        for label, layer in [(name, layer) for name in vectors for layer in layers[name]]:
+            source, target = (search.vectors(side, v, layer) for side, v in enumerate(vectors[label]))
+            if not (np.isfinite(source).all() and np.isfinite(target).all()):
+                raise BadInput(f"encoder {label!r} gives vectors that are not numbers at layer {layer}")
+            found[label, layer] = retrieve(source, target, search.rows, options)
+            advance(1)
+    return found
+
+
+def retrieve(source: Floats, target: Floats, rows: Longs, options: RetrievalOptions) -> Longs:
+    """The nearest candidate of each linked word.
+
+    Shape: source (n, d), target (m, d), rows (2, links) into source and target; returns (2, links): the
+    target found by each source word, the source found by each target word.
+    """
+    if options.variant is Variant.PROGRAM:
+        ways = _program(source, target, options), _program(target, source, options)
+        return np.stack([way[at] for way, at in zip(ways, rows, strict=True)])
+    (first, to_first), (second, to_second) = (np.unique(at, return_inverse=True) for at in rows)
+    nearest = two_way(
+        source,
+        target,
+        similarity=options.similarity,
+        radius_k=options.radius_k,
+        queries=(first, second),
+        device=options.device,
+    )
+    return np.stack([nearest.forward.index[to_first, 0], nearest.backward.index[to_second, 0]])
+
+
+def _program(queries: Floats, candidates: Floats, options: RetrievalOptions, block: int = 1024) -> Longs:
+    """The published program's search. Shape: (n, d), (m, d) to (n,).
+
+    Trap: its `normalize` divides an array by the norm of the whole array. A single query thus gets unit
+    length; candidates keep their lengths, and radii come out smaller than similarities by the root of n.
+    """
+    x, y = (torch.from_numpy(side).to(options.device) for side in (queries, candidates))
+    k, whole = min(options.radius_k, len(x)), x.norm().clamp(min=1e-12)
+    radius = torch.cat([(part @ x.T).topk(k).values.mean(1) for part in torch.split(y, block)]) / whole
+    unit = x / x.norm(dim=1, keepdim=True).clamp(min=1e-12)
+    found = torch.cat([(2 * part @ y.T - radius).argmax(1) for part in torch.split(unit, block)])
+    return np.asarray(found.cpu(), np.int64)
+
+
+# ---------------------------------------------------------------------------------------- the figures
+
+
+@dataclass(frozen=True, eq=False)
+class _Scorer:
+    """Turns hits into results; holds what all of them share. `encoders` are fingerprints by label."""
+
+    encoders: Mapping[str, str]
+    pairs: WordPairs
+    bins: Mapping[str, Bins]
+    options: RetrievalOptions
+    recipe: str
+
+    def results(self, hits: Mapping[tuple[str, int], Flags]) -> Iterator[Result]:
+        """Every figure: whole, by bin, and against the first encoder. Shape: each of hits (2, links)."""
+        baseline = next(iter(self.encoders))
+        for (label, layer), own in hits.items():
+            for direction in DIRECTIONS:
+                about = self._about(label, layer, direction)
+                yield self._whole(about, own)
+                yield from self._binned(about, own)
+                if label != baseline and (baseline, layer) in hits:
+                    yield self._against(baseline, about, own, hits[baseline, layer])
+
+    def items(self, hits: Flags) -> Items:
+        """One item a link, with one value a direction."""
+        columns = {"sentence": self.pairs.sentence, "source": self.pairs.source, "target": self.pairs.target}
+        keys = {name: column.astype(np.int64) for name, column in columns.items()}
+        values = {direction: hits[ways].mean(0) for direction, ways in DIRECTIONS.items()}
+        return Items(keys, self._cluster, values)
+
+    @property
+    def _cluster(self) -> Longs:
+        return self.pairs.sentence.astype(np.int64)
+
+    def _whole(self, about: Result, hits: Flags) -> Result:
+        values, cluster = queries(about.direction, hits, self._cluster)
+        ends = bootstrap_mean(values, cluster, rounds=self.options.rounds, seed=self.options.seed)
+        figures = {"value": float(values.mean()), "count": len(values), **asdict(ends)}
+        return replace(about, items=_key(about.encoder, about.layer), **figures)
+
+    def _binned(self, about: Result, hits: Flags) -> Iterator[Result]:
+        sampling = {"rounds": self.options.rounds, "seed": self.options.seed}
+        for name, bins in self.bins.items():
+            for score in bin_scores(name, bins, about.direction, hits, self._cluster, **sampling):
+                yield replace(about, **asdict(score))
+
+    def _against(self, baseline: str, about: Result, own: Flags, other: Flags) -> Result:
+        before, cluster = queries(about.direction, other, self._cluster)
+        after, _ = queries(about.direction, own, self._cluster)
+        figures = asdict(paired(before, after, cluster, seed=self.options.seed))
+        value, note = figures.pop("difference"), figures.pop("test")
+        return replace(about, baseline=baseline, value=value, note=note, **figures)
+
+    def _about(self, label: str, layer: int, direction: str) -> Result:
+        """A result that says what it is of, and no figure yet."""
+        options = self.options
+        radius = options.radius_k if options.similarity is Similarity.CSLS else ""
+        made_with = signature(
+            task=TASK,
+            variant=options.variant.value,
+            sim=f"{options.similarity.value}{radius}",
+            pooling=options.pooling,
+            identical=not options.drop_identical,
+            seen=options.include_seen,
+            linker=self.pairs.linker or None,
+            data=self.pairs.fingerprint[:12],
+            encoder=self.encoders[label][:12],
+            layer=layer,
+            direction=direction,
+            seed=options.seed,
+            recipe=self.recipe[:12] or None,
+        )
+        return Result(
+            TASK,
+            METRIC,
+            0.0,
+            self.pairs.languages,
+            label,
+            layer,
+            options.variant.value,
+            direction,
+            seed=options.seed,
+            signature=made_with,
+        )
+
+
+def _key(label: str, layer: int | None) -> str:
+    """Where the items of one encoder's layer are held."""
+    return f"{label}/{layer}"
+
+
+# --------------------------------------------------------------------------------------- the examples
+
+
+def _examples(search: _Search, found: Mapping[tuple[str, int], Longs], seed: int) -> list[dict[str, Any]]:
+    """Some queries and what they found, first those on which the encoders differ.
+
+    Shape: each of found (2, links), one an encoder.
+    """
+    hits = np.stack([search.hits(rows) for rows in found.values()])
+    same = (hits == hits[0]).all(0).ravel()
+    mixed = np.random.default_rng(seed).permutation(same.size)
+    chosen = mixed[np.argsort(same[mixed], kind="stable")][:EXAMPLES]
+    ways, links = np.divmod(chosen, hits.shape[2])
+    return [_example(search, found, *at) for at in zip(ways.tolist(), links.tolist(), strict=True)]
+
+
+def _example(search: _Search, found: Mapping[tuple[str, int], Longs], way: int, link: int) -> dict[str, Any]:
+    query, gold = (search.word(side, search.rows[side, link]) for side in (way, 1 - way))
+    retrieved = {
+        label: {
+            **search.word(1 - way, rows[way, link]),
+            "hit": bool(search.hits(rows)[way, link]),
+            "layer": layer,
+        }
+        for (label, layer), rows in found.items()
+    }
+    return {
+        "direction": list(DIRECTIONS)[way],
+        "query": query["word"],
+        "sentence": query["sentence"],
+        "index": query["index"],
+        "gold": gold,
+        "retrieved": retrieved,
+    }
