@@ -207,13 +207,21 @@ def read_pud(folder: str | Path) -> WordPairs:
     source, target = ([tree.words for tree in side] for side in trees)
     bitext = Bitext.of(languages, source, target, tags=(_tags(trees[0]), _tags(trees[1])), origin=str(folder))
     rows = [
-        _Row(number, number - 1, Link(int(i), int(j)))
+        _Row(number, number - 1, Link(_word_id(folder, number, i), _word_id(folder, number, j)))
         for number, links in enumerate(held, 1)
         for i, others in links.items()
         for j in others
         if i != "X" and j != "X"
     ]
     return _table(folder / _PUD[0], bitext, rows, True, "gold:pud")
+
+
+def _word_id(folder: Path, number: int, text: str) -> int:
+    if not text.isdecimal():
+        raise BadInput(
+            f"not a word id: {text!r}", where=folder / _PUD[0], line=number, remedy="such as 3, or X"
+        )
+    return int(text)
 
 
 def _tags(trees: list[Tree]) -> Bytes:

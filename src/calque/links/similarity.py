@@ -120,7 +120,7 @@ def iterative(similarity: Floats, real: Flags, rounds: int) -> Flags:
     long = np.minimum(has_a.sum(1), has_b.sum(1)) > 2
     for _ in range(rounds - 1):
         free_a, free_b = has_a > links.any(2), has_b > links.any(1)
-        going = np.stack([long, free_a.any(1), free_b.any(1)]).all(0)
+        going = np.asarray(long & free_a.any(1) & free_b.any(1))
         allowed = real & going[:, None, None] & (free_a[:, :, None] | free_b[:, None, :])
         links |= mutual(np.where(allowed, similarity, _NEVER), allowed)
     return links

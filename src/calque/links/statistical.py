@@ -1,9 +1,10 @@
 """Links by statistical models trained on the bitext itself, through sil-thot.
 
-Both directions are trained and then symmetrised. A trained model can say two things about its own text: the
-alignments it ended training with, and those it finds when it decodes the text anew. They differ on many
-sentences. `StatisticalLinker.link` gives the first ("…/training"), which are the better ones for eflomal;
-`TrainedLinker.link`, which takes any text, gives the second ("…/decoded").
+Both directions are trained and then symmetrised. Eflomal can say two things about its own text: the
+alignments it ended training with, and those it finds when it decodes the text anew. They differ on most
+sentences, and the first are better: `StatisticalLinker.link` gives those ("eflomal/intersection/training").
+`TrainedLinker.link`, which takes any text, decodes ("eflomal/intersection/decoded"). For the other models the
+two are the same, and always called decoded.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from calque.recipe import Choice
 from calque.types import Bitext, Doubles, Ints, Longs, Sentences, WordIndex, WordPairs
 
 CHUNK = 1000
-_FILE = "linker.json"
+_FILE, _KIND = "linker.json", "statistical linker"
 #: Words that thot keeps for itself.
 _RESERVED = frozenset({"NULL", "UNKNOWN_WORD", "<UNUSED_WORD>"})
 
@@ -86,10 +87,13 @@ class StatisticalLinker:
             raise BadSetting(
                 f"iterations is {self.iterations}", remedy=f"at least {least} for {self.model}, or none given"
             )
+        if not 0 <= self.seed < 2**31:
+            raise BadSetting(f"seed is {self.seed}", remedy="a whole number from 0 to 2147483647")
 
     @property
     def name(self) -> str:
-        return f"{self.model}/{self.symmetrisation}/training"
+        way = "training" if self.model is StatisticalModel.EFLOMAL else "decoded"
+        return f"{self.model}/{self.symmetrisation}/{way}"
 
     def link(self, bitext: Bitext) -> WordPairs:
         """Train both directions on this text and return the links they ended training with."""
@@ -124,9 +128,12 @@ class TrainedLinker:
         return self._symmetrise(bitext, forward, backward, self.name)
 
     def training_links(self) -> WordPairs:
-        """The links that training ended with."""
+        """Links of the text it was trained on: those that training ended with, where they differ."""
         if self.bitext is None:
             raise BadInput("a linker read from disk keeps no links of its own", remedy="use link(bitext)")
+        # thot's training alignments of an IBM 2 started from IBM 1 are garbage; decoding gives true ones.
+        if self.settings.model is not StatisticalModel.EFLOMAL:
+            return self.link(self.bitext)
         forward, backward = (
             np.concatenate([_generators(model.get_training_alignment(k)) for k in range(len(self.bitext))])
             for model in (self.forward, self.backward)
@@ -162,18 +169,26 @@ class TrainedLinker:
         return np.sqrt(there * back).clip(0, 1)[place]
 
     def save(self, folder: Path) -> None:
-        """Keep the linker as one folder."""
+        """Keep the linker as one folder: what it learnt and its words, not the text it was trained on."""
         with atomic_directory(folder) as partial:
             for name, model in (("forward", self.forward), ("backward", self.backward)):
-                model.print(str(partial / name))
-            write_json(partial / _FILE, {"kind": "statistical linker", "version": 1, **asdict(self.settings)})
+                if not model.print(str(partial / name)):
+                    raise BadInput("cannot be written", where=folder)
+                (partial / f"{name}.aligns").unlink(missing_ok=True)
+                for text in (
+                    "src",
+                    "trg",
+                    "srctrgc",
+                ):  # thot wants these files, and does without what is in them
+                    (partial / f"{name}.{text}").write_bytes(b"")
+            write_json(partial / _FILE, {"kind": _KIND, "version": 1, **asdict(self.settings)})
 
 
 def load_linker(folder: Path) -> TrainedLinker:
     """Read what `TrainedLinker.save` wrote."""
-    if not (folder / _FILE).is_file():
+    held = read_json(folder / _FILE) if (folder / _FILE).is_file() else {}
+    if held.get("kind") != _KIND:
         raise BadInput("no trained linker here", where=folder, remedy="give a folder written by its save()")
-    held = read_json(folder / _FILE)
     settings = StatisticalLinker(
         StatisticalModel.parse(held["model"]),
         Symmetrisation.parse(held["symmetrisation"]),
@@ -181,13 +196,17 @@ def load_linker(folder: Path) -> TrainedLinker:
         held["iterations"],
         held["lowercase"],
     )
-    models = []
-    for name in ("forward", "backward"):
-        model = getattr(_thot(), _STAGES[settings.model][-1])()
-        if not model.load(str(folder / name)):
-            raise BadInput(f"its {name} model cannot be read", where=folder, remedy="train it again")
-        models.append(model)
-    return TrainedLinker(settings, models[0], models[1])
+    forward, backward = (_load(folder, name, settings.model) for name in ("forward", "backward"))
+    return TrainedLinker(settings, forward, backward)
+
+
+def _load(folder: Path, name: str, kind: StatisticalModel) -> Any:
+    model = getattr(_thot(), _STAGES[kind][-1])()
+    # thot takes a missing vocabulary for an empty one.
+    whole = all((folder / f"{name}.{file}").is_file() for file in ("svcb", "tvcb", "yml"))
+    if not whole or not model.load(str(folder / name)):
+        raise BadInput(f"its {name} model cannot be read", where=folder, remedy="train it again")
+    return model
 
 
 # ---------------------------------------------------------------------------------------------- thot
@@ -215,7 +234,6 @@ def _train(settings: StatisticalLinker, given: Sentences, made: Sentences) -> An
         if stage == _STAGES[settings.model][0]:
             for a, b in zip(_fed(given, settings.lowercase), _fed(made, settings.lowercase), strict=True):
                 model.add_sentence_pair(a, b)
-        model.emit_training_alignments = stage == _STAGES[settings.model][-1]
         with _threads(settings.model):
             _run(model, settings, label)
     return model
@@ -225,6 +243,7 @@ def _run(model: Any, settings: StatisticalLinker, label: str) -> None:
     sweeps = settings.iterations or 5
     if settings.model is StatisticalModel.EFLOMAL:
         model.seed = settings.seed
+        model.emit_training_alignments = True
         if settings.iterations is not None:
             simple = max(1, settings.iterations // 6)
             model.auto_iterations = False
