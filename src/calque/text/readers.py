@@ -311,8 +311,9 @@ def _rows(path: str) -> Iterable[Mapping[str, Any]]:
         raise MissingExtra("reading a dataset by name", "datasets") from None
     name, config, split = _dataset_parts(path)
     try:
-        if (Path(name) / "state.json").is_file():
-            return datasets.load_from_disk(name)  # type: ignore[no-any-return]
+        for saved in (Path(name, split), Path(name)):
+            if (saved / "state.json").is_file():
+                return datasets.load_from_disk(str(saved))  # type: ignore[no-any-return]
         return datasets.load_dataset(name, config, split=split)  # type: ignore[no-any-return]
     except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
         raise BadInput(f"cannot be loaded: {error}", where=path) from None

@@ -140,7 +140,7 @@ def _icu(language: str, *, extra: str) -> Tokeniser:
         else:  # ICU counts UTF-16 units, and this text has characters of two.
             units = text.encode("utf-16-le")
             pieces = [units[2 * a : 2 * b].decode("utf-16-le") for a, b in pairwise(cuts)]
-        return [piece for piece in pieces if not piece.isspace()]
+        return " ".join(pieces).split()  # a space and an accent on it are one piece
 
     return split
 

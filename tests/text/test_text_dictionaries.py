@@ -1,0 +1,44 @@
+"""Dictionaries in the format of MUSE."""
+
+from pathlib import Path
+
+import pytest
+
+from calque.errors import BadInput
+from calque.text.dictionaries import Dictionary, read_dictionary
+
+
+def put(folder: Path, text: str) -> Path:
+    path = folder / "en-de.txt"
+    path.write_text(text, encoding="utf-8", newline="")
+    return path
+
+
+def test_tabs_and_spaces_and_several_translations(tmp_path: Path) -> None:
+    found = read_dictionary(
+        put(tmp_path, "bank Bank\nbank\tUfer\r\nnew york\tNew York\n\nbank  Bank\ntree Baum")
+    )
+    assert found.pairs == (("bank", "Bank"), ("bank", "Ufer"), ("new york", "New York"), ("tree", "Baum"))
+    assert found.translations == {"bank": ("Bank", "Ufer"), "new york": ("New York",), "tree": ("Baum",)}
+    assert found.swapped().translations["Ufer"] == ("bank",)
+    assert found.swapped().swapped() == found
+
+
+@pytest.mark.parametrize("line", ["alone", "three words here", "a\tb\tc", "a\t", "\tb"])
+def test_bad_lines_are_placed(tmp_path: Path, line: str) -> None:
+    with pytest.raises(BadInput, match=r"en-de\.txt:2: "):
+        read_dictionary(put(tmp_path, f"tree Baum\n{line}\n"))
+
+
+def test_empty_files(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="no word pairs"):
+        read_dictionary(put(tmp_path, "\n\n"))
+
+
+def test_real_dictionaries(shared_data: Path) -> None:
+    paths = sorted((shared_data / "dictionaries").iterdir())
+    assert paths
+    for path in paths:
+        found: Dictionary = read_dictionary(path)
+        assert len(found) == sum(1 for _ in path.open(encoding="utf-8"))
+        assert len(found.translations) in (5001, 1500)
