@@ -40,7 +40,7 @@ class PairMoments:
         self.count = 0
         self._means: tuple[Doubles, Doubles] = (np.zeros(0), np.zeros(0))
         self._spreads: tuple[Doubles, Doubles] = (np.zeros(0), np.zeros(0))
-        self._second: dict[Product, Doubles] = {}
+        self._second: dict[Product, Doubles] = {name: np.zeros((0, 0)) for name in self.products}
 
     @property
     def source_mean(self) -> Doubles:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from calque.errors import BadInput, BadSetting
 from calque.types import Doubles, Longs
 
-_CELLS = 4_000_000
+_CELLS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,8 @@ def bootstrap_groups(
     items, group = np.asarray(values, np.float64), np.asarray(groups, np.int64)
     names, place = clusters(items, cluster)
     shown = group >= 0
+    if not shown.any():
+        raise BadInput("no group has any item")
     count = int(group.max()) + 1
     cell, shape = group[shown] * len(names) + place[shown], (count, len(names))
     sums = np.bincount(cell, items[shown], count * len(names)).reshape(shape)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
 from calque import __version__
 
-_ESCAPES = str.maketrans({c: f"%{ord(c):02X}" for c in "%|:,\n\r\t"})
+_SEPARATORS = frozenset("%|:,")
 
 
 def signature(**parts: Any) -> str:
@@ -28,4 +29,7 @@ def _text(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, list | tuple):
         return ",".join(map(_text, value))
-    return str(value).translate(_ESCAPES)
+    return "".join(
+        c if c.isprintable() and c not in _SEPARATORS else quote(c, errors="backslashreplace")
+        for c in str(value)
+    )

@@ -16,7 +16,7 @@ from calque.types import Doubles, Items, Longs
 Test: TypeAlias = Literal["permutation", "t"]
 Verdict: TypeAlias = Literal["helped", "hurt", "no evidence"]
 
-_CELLS = 4_000_000
+_CELLS = 1_000_000
 
 
 @dataclass(frozen=True)
