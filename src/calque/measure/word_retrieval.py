@@ -467,6 +467,7 @@ def _example(search: _Search, found: Mapping[tuple[str, int], Longs], way: int, 
         for (label, layer), rows in found.items()
     }
     return {
+        "languages": list(search.pairs.languages),
         "direction": list(DIRECTIONS)[way],
         "query": query["word"],
         "sentence": query["sentence"],
