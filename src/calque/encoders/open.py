@@ -1,0 +1,87 @@
+"""One door to every encoder: a hub name, a directory, static vectors, the bundled model, aligned ones."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from calque.encoders.aligned import ALIGNMENT, AlignedEncoder, load_maps, save_maps
+from calque.encoders.bundled import BUNDLED, bundled_directory
+from calque.encoders.encoder import EncoderOptions, HuggingFaceEncoder
+from calque.encoders.static import StaticEncoder, is_static_spec, load_static, open_static_spec, save_static
+from calque.errors import BadSetting
+from calque.files import read_json
+from calque.types import Encoder
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+
+def open_encoder(spec: str, options: EncoderOptions | None = None) -> Encoder:
+    """Open an encoder.
+
+    `spec` is a hub name, a local directory, a directory written by calque, `e5-small-q4`, or static vectors
+    as `en=wiki.en.vec,de=wiki.de.vec`.
+    """
+    options = options or EncoderOptions()
+    if is_static_spec(spec):
+        return open_static_spec(spec)
+    folder = Path(spec).expanduser()
+    if (folder / ALIGNMENT).is_file():
+        about = read_json(folder / ALIGNMENT)
+        return load_maps(folder, _open_plain(str(folder), _as_trained(options, about.get("encoder", {}))))
+    return _open_plain(spec, options)
+
+
+def _open_plain(spec: str, options: EncoderOptions) -> Encoder:
+    folder = Path(spec).expanduser()
+    if (folder / "static.json").is_file():
+        return load_static(folder)
+    if spec in BUNDLED and not folder.exists():
+        encoder = HuggingFaceEncoder.load(str(bundled_directory(spec)), options)
+        return encoder.named(spec)
+    return HuggingFaceEncoder.load(spec, options)
+
+
+def _as_trained(options: EncoderOptions, trained: Mapping[str, Any]) -> EncoderOptions:
+    """Maps belong to the input they were learned on: its prefix and length come along with them."""
+    return replace(
+        options,
+        prefix=options.prefix or trained.get("prefix", ""),
+        max_length=trained.get("max_length", options.max_length),
+    )
+
+
+def save_aligned(folder: Path, aligned: AlignedEncoder) -> None:
+    """Write an encoder that `open_encoder` reads back with its maps, and AutoModel without them."""
+    inner = aligned.inner
+    if isinstance(inner, StaticEncoder):
+        save_static(folder, inner)
+        save_maps(folder, aligned)
+        return
+    if not isinstance(inner, HuggingFaceEncoder):
+        raise BadSetting(f"an encoder of type {type(inner).__name__} cannot be saved with maps")
+    copy_checkpoint(inner, folder)
+    trained = {"prefix": inner.options.prefix, "max_length": inner.options.max_length, "name": inner.name}
+    save_maps(folder, replace(aligned, about={**aligned.about, "encoder": trained}))
+
+
+def copy_checkpoint(encoder: HuggingFaceEncoder, folder: Path) -> None:
+    """The encoder's own files, linked where the file system can, so that weights are not stored twice."""
+    if encoder.directory is None:
+        encoder.model.save_pretrained(folder)
+        encoder.tokenizer.save_pretrained(folder)
+        return
+    for file in sorted(encoder.directory.iterdir()):
+        if file.suffix in {".json", ".safetensors", ".model", ".txt", ".spm", ".jinja"} and file.is_file():
+            _link_or_copy(file.resolve(), folder / file.name)
+
+
+def _link_or_copy(source: Path, target: Path) -> None:
+    try:
+        target.hardlink_to(source)
+    except OSError:
+        shutil.copyfile(source, target)

@@ -1,0 +1,26 @@
+"""One function a verb: here the rooms meet."""
+
+from calque.pipeline.aligning import AlignRecipe, align
+from calque.pipeline.demonstration import WorldRecipe, demo, world
+from calque.pipeline.encoding import EncodeRecipe, Vectors, encode
+from calque.pipeline.linking import LinkRecipe, LinkRun, link
+from calque.pipeline.measuring import MeasureRun, WordsRecipe, measure_words
+from calque.pipeline.reporting import report
+
+__all__ = [
+    "AlignRecipe",
+    "EncodeRecipe",
+    "LinkRecipe",
+    "LinkRun",
+    "MeasureRun",
+    "Vectors",
+    "WordsRecipe",
+    "WorldRecipe",
+    "align",
+    "demo",
+    "encode",
+    "link",
+    "measure_words",
+    "report",
+    "world",
+]

@@ -1,0 +1,112 @@
+"""`calque align`: an encoder and linked words to an aligned encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from calque.align.linear import LinearAligner, Moves
+from calque.align.sources import DictionaryAnchors, SentencePairs, linked
+from calque.encoders.aligned import AlignedEncoder
+from calque.encoders.open import open_encoder, save_aligned
+from calque.errors import BadSetting
+from calque.files import is_done
+from calque.geometry.solvers import Method, SolverOptions
+from calque.pipeline.runs import EncoderRecipe, input_digests, running
+from calque.recipe import parse_layers
+from calque.store import load_pairs
+from calque.text.dictionaries import read_dictionary
+from calque.types import PairSource, Pooling, WordPairs
+
+Supervision = Literal["words", "cls", "cls+sep", "all", "sentences", "dictionary"]
+
+
+class AlignRecipe(EncoderRecipe):
+    """Settings of `calque align`.
+
+    `supervision` is what is paired: linked words, special tokens (cls, cls+sep), all of these, sentences, or
+    the entries of a dictionary (one file for each of `pairs`) by their mean vectors over the text.
+    """
+
+    verb: ClassVar[str] = "align"
+    places: ClassVar[frozenset[str]] = frozenset({"pairs", "dictionary"})
+
+    encoder: str
+    pairs: list[str]
+    method: Method = Method.CENTRED_ROTATION
+    layers: str = "last"
+    supervision: Supervision = "words"
+    dictionary: tuple[str, ...] = ()
+    pooling: Pooling = "mean"
+    moves: Moves = "target"
+    shrink: float = 0.0
+    components: int = 3
+    rounds: int = 5
+    beta: float = 0.01
+    steps: int = 20_000
+    batch: int = 128
+    learning_rate: float = 1e-4
+
+    def solver(self) -> SolverOptions:
+        return SolverOptions(
+            shrink=self.shrink,
+            components=self.components,
+            rounds=self.rounds,
+            beta=self.beta,
+            steps=self.steps,
+            batch=self.batch,
+            learning_rate=self.learning_rate,
+            seed=self.seed,
+        )
+
+
+def align(
+    encoder: str,
+    pairs: str | Path | Sequence[str | Path],
+    *,
+    out: str | Path,
+    overwrite: bool = False,
+    device: str = "auto",
+    **settings: object,
+) -> AlignedEncoder:
+    """Learn linear maps from linked words and write an aligned encoder; settings as in `AlignRecipe`."""
+    folders = [str(path) for path in ([pairs] if isinstance(pairs, str | Path) else pairs)]
+    recipe = AlignRecipe.build(encoder=str(encoder), pairs=folders, **settings)
+    loaded = [load_pairs(Path(path)) for path in recipe.pairs]
+    opened = open_encoder(recipe.encoder, recipe.options(device))
+    if isinstance(opened, AlignedEncoder):
+        raise BadSetting(f"{encoder} is aligned already", remedy="align the encoder it was made from")
+    inputs = {str(i): one.fingerprint for i, one in enumerate(loaded)} | {"encoder": opened.fingerprint}
+    inputs |= {f"dictionary {i}": digest for i, digest in input_digests(recipe.dictionary).items()}
+    recipe = recipe.model_copy(update={"inputs": inputs})
+    folder = Path(out)
+    if not is_done(folder, recipe.digest(), overwrite=overwrite):
+        with running(recipe, folder) as run:
+            aligner = LinearAligner(recipe.method, recipe.solver(), recipe.pooling, recipe.moves)
+            layers = parse_layers(recipe.layers, opened.depth)
+            with run.stage("fit"):
+                aligned = aligner.fit(opened, make_sources(recipe, loaded), layers)
+            save_aligned(run.folder, aligned)
+    found = open_encoder(str(folder), recipe.options(device))
+    assert isinstance(found, AlignedEncoder)
+    return found
+
+
+def make_sources(recipe: AlignRecipe, pairs: Sequence[WordPairs]) -> list[PairSource]:
+    """What the recipe pairs, one source for each set of pairs."""
+    if recipe.supervision == "sentences":
+        return [SentencePairs(one.bitext) for one in pairs]
+    if recipe.supervision != "dictionary":
+        if recipe.dictionary:
+            raise BadSetting("--dictionary is not used", remedy="add --supervision dictionary")
+        return [linked(one, recipe.supervision) for one in pairs]
+    if len(recipe.dictionary) != len(pairs):
+        raise BadSetting(
+            f"{len(pairs)} sets of pairs and {len(recipe.dictionary)} dictionaries",
+            remedy="give one --dictionary for each --pairs, in the same order",
+        )
+    return [
+        DictionaryAnchors(read_dictionary(Path(path)), one.bitext)
+        for path, one in zip(recipe.dictionary, pairs, strict=True)
+    ]

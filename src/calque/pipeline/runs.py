@@ -1,0 +1,128 @@
+"""What every verb shares: run folders with recipe, environment and cost, and the opening of encoders."""
+
+from __future__ import annotations
+
+import platform
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import calque
+from calque.encoders.aligned import AlignedEncoder
+from calque.encoders.cached import CachedEncoder
+from calque.encoders.encoder import EncoderOptions
+from calque.encoders.open import open_encoder
+from calque.errors import BadInput
+from calque.files import file_digest, run_folder, text_digest, write_json
+from calque.recipe import Device, Dtype, Recipe
+from calque.types import Encoder
+
+PACKAGES = ("numpy", "scipy", "torch", "transformers", "tokenizers", "sil-thot", "sacremoses")
+
+
+class EncoderRecipe(Recipe):
+    """Settings of a verb that opens encoders."""
+
+    revision: str | None = None
+    prefix: str = ""
+    max_length: int = 512
+    dtype: Dtype = Dtype.FLOAT32
+
+    def options(self, device: Device | str) -> EncoderOptions:
+        return EncoderOptions(
+            device=Device.parse(device),
+            dtype=self.dtype,
+            prefix=self.prefix,
+            max_length=self.max_length,
+            revision=self.revision,
+        )
+
+
+@dataclass
+class Running:
+    """A run under way: the folder it writes into, and what its stages cost."""
+
+    folder: Path
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] = round(self.seconds.get(name, 0.0) + time.perf_counter() - began, 3)
+
+
+@contextmanager
+def running(recipe: Recipe, out: Path) -> Iterator[Running]:
+    """A run folder that appears whole, with its recipe, environment and cost, or not at all."""
+    with run_folder(out, recipe.digest(), recipe.verb) as folder:
+        run = Running(folder)
+        with run.stage("total"):
+            yield run
+        recipe.save(folder / "recipe.toml")
+        write_json(folder / "environment.json", environment())
+        write_json(folder / "cost.json", {"seconds": run.seconds, "peak_memory_mb": peak_memory()})
+
+
+def environment() -> dict[str, Any]:
+    """Versions and machine, as far as a result may depend on them."""
+    import torch
+
+    versions = {}
+    for name in PACKAGES:
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return {
+        "calque": calque.__version__,
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "threads": torch.get_num_threads(),
+        "packages": versions,
+    }
+
+
+def peak_memory() -> int | None:
+    """The most memory this process has held, in megabytes; None where the system does not say."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return int(most / (1e6 if sys.platform == "darwin" else 1e3))
+
+
+def input_digests(paths: Sequence[str | Path]) -> dict[str, str]:
+    """Fingerprints of input files by name; a remote dataset is named, not hashed."""
+    found: dict[str, str] = {}
+    for number, given in enumerate(paths):
+        path = Path(given)
+        if str(given).startswith("hf:"):
+            found[f"{number}"] = text_digest(str(given))
+        elif path.is_file():
+            found[f"{number}"] = file_digest(path)
+        else:
+            raise BadInput("no such file", where=path)
+    return found
+
+
+def open_for(
+    spec: str, options: EncoderOptions, languages: tuple[str, str] | None = None, *, cached: bool = False
+) -> Encoder:
+    """An encoder by name, with the vector cache under its maps, in a space where both languages meet."""
+    encoder = open_encoder(spec, options)
+    if isinstance(encoder, AlignedEncoder):
+        inner = CachedEncoder(encoder.inner) if cached else encoder.inner
+        aligned = AlignedEncoder(
+            inner, encoder.maps, encoder.space, encoder.pooling, encoder.seen, encoder.about
+        )
+        return aligned if languages is None else aligned.meeting(languages)
+    return CachedEncoder(encoder) if cached else encoder
