@@ -13,7 +13,7 @@ import pytest
 from calque.errors import BadInput, BadSetting
 from calque.geometry.neighbours import Similarity
 from calque.measure.word_retrieval import Measurement, RetrievalOptions, Variant, word_retrieval
-from calque.store import load_items, load_results, save_results
+from calque.store import load_items, load_pairs, load_results, save_pairs, save_results
 from calque.types import Bitext, Result, Sentences, WordPairs, WordVectors
 
 FAST = {"rounds": 50}
@@ -364,6 +364,19 @@ def test_results_and_items_survive_the_disk(tmp_path: Path) -> None:
             r.value
         )
     assert all("recipe:abc" in r.signature and r.languages == ("en", "de") for r in loaded)
+
+
+def test_links_read_from_disk_give_the_same_figures(tmp_path: Path) -> None:
+    pairs = random_pairs(6)
+    encoders = {"before": random_encoder(pairs, 1), "after": random_encoder(pairs, 2)}
+    save_pairs(tmp_path / "pairs", pairs)
+    for variant in Variant:
+        options = RetrievalOptions(variant, **FAST)
+        ours, read = (
+            word_retrieval(encoders, held, [1], options=options, breakdowns=["rank-gap", "script"])
+            for held in (pairs, load_pairs(tmp_path / "pairs"))
+        )
+        assert ours.results == read.results and ours.examples == read.examples
 
 
 def test_the_same_call_gives_the_same_figures() -> None:
