@@ -125,3 +125,11 @@ def test_flat_and_odd_values_still_draw(values: list[float]) -> None:
     points = tuple((k, Mark(value)) for k, value in enumerate(values))
     assert "nan" not in layer_curve([Series("a", points)], title="t").lower()
     assert "nan" not in breakdown_bars([Bars("a", 1, (Mark(values[0]),))], ["a"], title="t").lower()
+
+
+def test_pictures_side_by_side_can_share_an_axis() -> None:
+    def width(*also: Mark) -> float:
+        figure = breakdown_bars([Bars("a", 1, (Mark(10.0),))], ["x"], title="t", also=also)
+        return percent(parsed(figure).find(f"{SVG}rect").get("width"))
+
+    assert width() == pytest.approx(4 * width(Mark(40.0)), rel=0.01)

@@ -6,7 +6,7 @@ from rich.console import Console
 
 from calque.report.collect import Panel, Run, collect
 from calque.report.tables import links_table, markdown, rows, summary_table, verdict_line
-from calque.report.verdict import verdicts
+from calque.report.verdict import together, verdicts
 from calque.stats.significance import holm
 from calque.types import Result
 
@@ -155,3 +155,16 @@ def test_markdown_is_a_table_that_holds_the_results(made, scored) -> None:
     table = [line for line in text.splitlines() if line.startswith("|")]
     assert len(table) == 4 and {line.replace("\\|", "").count("|") for line in table} == {4}
     assert "| 12 | 46.0 ±1.9 | 58.0 ±1.9 +12.0 (p < 0.001) |" in table
+
+
+def test_several_verdicts_make_one_headline(scored) -> None:
+    def changed(result: Result) -> Result:
+        if result.baseline is None:
+            return result
+        return {"b": result, "c": replace(result, p=0.8), "d": result, "e": replace(result, value=-0.1)}[
+            result.encoder
+        ]
+
+    found = verdicts(panel_of([changed(r) for r in scored(tuple("abcde"), bins=False)]))
+    assert together(found) == "b and d helped; e hurt; no evidence for or against c"
+    assert together(found[1:2]) == "No evidence that c helped or hurt"

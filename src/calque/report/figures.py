@@ -95,6 +95,12 @@ class Axis:
         return start + min(max(share, 0.0), 1.0) * (end - start)
 
 
+def _shared(marks: Sequence[Mark], unit: str, *, zero: bool = False) -> Axis:
+    """An axis that holds these marks and their intervals."""
+    ends = [end for mark in marks for end in mark.reach]
+    return Axis.over(ends, zero=zero, most=100.0 if unit == "%" else None)
+
+
 def _step(span: float) -> float:
     """A round step that cuts a span into three to six.
 
@@ -146,8 +152,7 @@ _TOP, _FOOT = 12.0, 44.0
 def layer_curve(series: Sequence[Series], *, title: str, unit: str = "%", height: float = 320) -> Markup:
     """A curve an encoder over the layers, with its interval as a band."""
     layers = sorted({layer for line in series for layer, _ in line.points})
-    ends = [end for line in series for _, mark in line.points for end in mark.reach]
-    up = Axis.over(ends, most=100.0 if unit == "%" else None)
+    up = _shared([mark for line in series for _, mark in line.points], unit)
     along = Axis(layers[0] - 0.5, layers[-1] + 0.5, tuple(layers))
     bottom = height - _FOOT
 
@@ -242,10 +247,15 @@ _BAR, _BETWEEN = 13.0, 14.0
 _BARS_FROM, _BARS_TO = 27.0, 86.0
 
 
-def breakdown_bars(groups: Sequence[Bars], labels: Sequence[str], *, title: str, unit: str = "%") -> Markup:
-    """A group of bars a bin, a bar an encoder, with counts, intervals and figures."""
-    ends = [end for group in groups for mark in group.marks if mark for end in mark.reach]
-    axis = Axis.over(ends, zero=True, most=100.0 if unit == "%" else None)
+def breakdown_bars(
+    groups: Sequence[Bars], labels: Sequence[str], *, title: str, unit: str = "%", also: Sequence[Mark] = ()
+) -> Markup:
+    """A group of bars a bin, a bar an encoder, with counts, intervals and figures.
+
+    The axis also holds the marks of `also`, so that pictures side by side share it.
+    """
+    marks = [*also, *(mark for group in groups for mark in group.marks if mark)]
+    axis = _shared(marks, unit, zero=True)
     tall = max(len(labels) * _BAR, 30.0) + _BETWEEN
     height = len(groups) * tall + 24
     body = []
@@ -304,11 +314,19 @@ _DUMBBELL = 54.0
 
 
 def dumbbell(
-    pairs: Sequence[Pair], labels: tuple[str, str], *, title: str, unit: str = "%", colour: int = 1
+    pairs: Sequence[Pair],
+    labels: tuple[str, str],
+    *,
+    title: str,
+    unit: str = "%",
+    colour: int = 1,
+    also: Sequence[Mark] = (),
 ) -> Markup:
-    """A row a thing: a hollow dot before, a full dot after, their intervals, and a line between them."""
-    ends = [end for pair in pairs for mark in (pair.before, pair.after) for end in mark.reach]
-    axis = Axis.over(ends, most=100.0 if unit == "%" else None)
+    """A row a thing: a hollow dot before, a full dot after, their intervals, and a line between them.
+
+    The axis also holds the marks of `also`, so that pictures side by side share it.
+    """
+    axis = _shared([*also, *(mark for pair in pairs for mark in (pair.before, pair.after))], unit)
     height = len(pairs) * _DUMBBELL + 26
     body = []
     for tick in axis.ticks:
@@ -358,7 +376,7 @@ def links_grid(
     title: str,
     languages: tuple[str, str] = ("", ""),
 ) -> Markup:
-    """Source words down, target words across, a filled cell a link; the surer, the darker."""
+    """Source words down, target words across, a filled cell a link; the surer, the stronger its colour."""
     left = max(map(_wide, source), default=0) + 10
     top = max(map(_wide, target), default=0) * 0.86 + 14
     wide, high = len(target) * _CELL, len(source) * _CELL

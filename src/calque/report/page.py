@@ -34,9 +34,11 @@ from calque.report.verdict import (
     Contrast,
     Verdict,
     amount,
+    contrasted,
     links_sentence,
     panel_lines,
     signed,
+    together,
     verdicts,
 )
 from calque.types import Result
@@ -138,8 +140,8 @@ class PanelView:
 
     @property
     def headlines(self) -> str:
-        """Every verdict in a few words."""
-        return "; ".join(verdict.headline for verdict in self.verdicts) or self.panel.title
+        """All verdicts in a few words."""
+        return together(self.verdicts) if self.verdicts else self.panel.title
 
     def shown(self, value: float | None) -> str:
         return "" if value is None else amount(value, self.panel.reading).removesuffix("%")
@@ -212,7 +214,7 @@ def _title(run: Run, panels: Sequence[PanelView]) -> str:
     if len(panels) > 1:
         return _tally(panels)
     if panels:
-        return panels[0].verdicts[0].headline if panels[0].verdicts else panels[0].panel.title
+        return panels[0].headlines
     return f"Links of {'–'.join(run.languages)}" if run.grids and run.languages else run.name
 
 
@@ -239,7 +241,7 @@ def _panel_view(panel: Panel) -> PanelView:
         panel,
         judged,
         tuple(panel_lines(panel)),
-        tuple(_dumbbell(verdict) for verdict in judged),
+        tuple(_dumbbells(judged)),
         _curve(panel),
         tuple(rows(panel)),
         tuple(panel.best_layer(name) for name in panel.encoders),
@@ -269,34 +271,35 @@ def _curve(panel: Panel) -> Markup | None:
     return layer_curve(series, title=f"{panel.title}: {panel.metric} by layer", unit=panel.reading.unit)
 
 
-def _dumbbell(verdict: Verdict) -> Markup:
-    panel, names = verdict.panel, (verdict.last.before.encoder, verdict.encoder)
-    return dumbbell(
-        list(_pairs(verdict)),
-        names,
-        title=f"{panel.title}: {names[0]} and {names[1]}",
-        unit=panel.reading.unit,
-        colour=panel.encoders.index(verdict.encoder),
-    )
+def _dumbbells(judged: Sequence[Verdict]) -> Iterator[Markup]:
+    """One picture an encoder, all on one axis."""
+    drawn = [list(_pairs(verdict)) for verdict in judged]
+    marks = [mark for pairs in drawn for pair in pairs for mark in (pair.before, pair.after)]
+    for verdict, pairs in zip(judged, drawn, strict=True):
+        panel, names = verdict.panel, (verdict.last.before.encoder, verdict.encoder)
+        yield dumbbell(
+            pairs,
+            names,
+            title=f"{panel.title}: {names[0]} and {names[1]}",
+            unit=panel.reading.unit,
+            colour=panel.encoders.index(verdict.encoder),
+            also=marks,
+        )
 
 
 def _pairs(verdict: Verdict) -> Iterator[Pair]:
     """The two layers of the verdict, then each direction at the last layer."""
-    panel, (base, name) = verdict.panel, (verdict.last.before.encoder, verdict.encoder)
-    yield _pair(verdict.last, _layer_label("Last layer", verdict.last.layer), panel)
+    panel, base, layer = verdict.panel, verdict.last.before.encoder, verdict.last.layer
+    alone = len(panel.layers) == 1
+    label = "All" if layer is None else f"Layer {layer}" if alone else f"Last layer ({layer})"
+    yield _pair(verdict.last, label, panel)
     if not verdict.same:
         yield _pair(verdict.best, f"Layer {verdict.best.layer}, where {base} is best", panel)
     for direction in panel.directions[1:]:
-        layer = verdict.last.layer
-        found = [panel.score(base, layer, direction), panel.score(name, layer, direction)]
-        change = panel.change(name, layer, direction)
-        if found[0] is not None and found[1] is not None and change is not None:
-            label = f"{_arrow(panel.languages, direction)}, last layer"
-            yield _pair(Contrast(found[0], found[1], change, None), label, panel)
-
-
-def _layer_label(label: str, layer: int | None) -> str:
-    return "Score" if layer is None else f"{label} ({layer})"
+        contrast = contrasted(panel, verdict.encoder, layer, direction)
+        if contrast is not None:
+            label = _arrow(panel.languages, direction) + ("" if alone else ", last layer")
+            yield _pair(contrast, label, panel)
 
 
 def _pair(contrast: Contrast, label: str, panel: Panel) -> Pair:
@@ -318,21 +321,26 @@ def _arrow(languages: tuple[str, str] | None, direction: str) -> str:
 
 def _layered(panel: Panel, judged: Sequence[Verdict]) -> Iterator[Layered]:
     """Breakdowns at the last layer, and where the baseline is best."""
-    asked = [panel.layers[-1], *(verdict.best.layer for verdict in judged)] if panel.layers else []
-    for layer in dict.fromkeys(asked):
+    asked = [layer for verdict in judged for layer in (verdict.last.layer, verdict.best.layer)]
+    for layer in dict.fromkeys(asked or panel.layers[-1:]):
         found = tuple(_breakdowns(panel, layer))
         if found:
             yield Layered(layer, found)
 
 
 def _breakdowns(panel: Panel, layer: int | None) -> Iterator[Breakdown]:
-    for name in sorted(panel.groups, key=lambda n: place_of(n, list(_BREAKDOWNS))):
-        groups = [bars for bin in panel.groups[name] if (bars := _bars(panel, layer, (name, bin)))]
+    """One picture a breakdown, all on one axis."""
+    drawn = {
+        name: [bars for bin in panel.groups[name] if (bars := _bars(panel, layer, (name, bin)))]
+        for name in sorted(panel.groups, key=lambda name: place_of(name, list(_BREAKDOWNS)))
+    }
+    marks = [mark for groups in drawn.values() for bars in groups for mark in bars.marks if mark]
+    where = "" if layer is None else f", layer {layer}"
+    for name, groups in drawn.items():
         if groups:
             title, about = _BREAKDOWNS.get(name, (name, ""))
-            told = f"{panel.title}: {panel.metric} by {title.lower()}"
-            told += "" if layer is None else f", layer {layer}"
-            figure = breakdown_bars(groups, panel.encoders, title=told, unit=panel.reading.unit)
+            told = f"{panel.title}: {panel.metric} by {title.lower()}{where}"
+            figure = breakdown_bars(groups, panel.encoders, title=told, unit=panel.reading.unit, also=marks)
             yield Breakdown(title, about, figure)
 
 
@@ -436,10 +444,11 @@ def _command(run: Run) -> str:
     """The command line that makes this run again, one option a line."""
     if not run.verb:
         return ""
+    named = {name: _OPTIONS.get(name, "--" + name.replace("_", "-")) for name in run.recipe}
     parts = [f"calque {run.verb}"]
-    for name, value in run.recipe.items():
+    for name in sorted(named, key=lambda name: named[name] != ""):
         if name not in ("verb", "inputs"):
-            parts += _option(_OPTIONS.get(name, "--" + name.replace("_", "-")), value, name)
+            parts += _option(named[name], run.recipe[name], name)
     return " \\\n  ".join([*parts, f"--out {shlex.quote(run.name)}"])
 
 

@@ -19,7 +19,7 @@ HELPED, HURT, MIXED, NONE, UNTESTED = WORDS
 
 @dataclass(frozen=True)
 class Contrast:
-    """An encoder before and after at one layer. `p` is Holm-corrected; None when nothing was tested."""
+    """An encoder before and after at one layer. In a verdict `p` is Holm-corrected; None when untested."""
 
     before: Result
     after: Result
@@ -102,11 +102,42 @@ class Verdict:
         return first, f"At layer {self.best.layer}, where {base} is best, it {_moved(self.best, reading)}."
 
 
+def together(found: Sequence[Verdict]) -> str:
+    """Several verdicts in one headline: who helped, who hurt, and of whom nothing can be said."""
+    if len(found) == 1:
+        return found[0].headline
+    told = []
+    for word in WORDS:
+        names = _listed([verdict.encoder for verdict in found if verdict.word == word])
+        if names:
+            told.append(_HEADLINES[word].format(names))
+    line = "; ".join(told)
+    return line if line.startswith(tuple(v.encoder for v in found)) else line[:1].upper() + line[1:]
+
+
+_HEADLINES = {
+    HELPED: "{} helped",
+    HURT: "{} hurt",
+    MIXED: "{} helped at one layer and hurt at another",
+    NONE: "no evidence for or against {}",
+    UNTESTED: "{} not tested",
+}
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names in a sentence.
+
+    >>> _listed(["a", "b", "c"])
+    'a, b and c'
+    """
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
 def verdicts(panel: Panel) -> list[Verdict]:
     """One verdict an encoder that was compared, with the tests of this panel's verdicts Holm-corrected."""
     found: list[Verdict] = []
     for encoder in panel.encoders:
-        contrasts = [c for layer in panel.layers if (c := _contrast(panel, encoder, layer)) is not None]
+        contrasts = [c for layer in panel.layers if (c := contrasted(panel, encoder, layer)) is not None]
         if contrasts:
             sign = 1 if panel.reading.lower else -1
             best = min(contrasts, key=lambda c: sign * c.before.value)
@@ -114,11 +145,14 @@ def verdicts(panel: Panel) -> list[Verdict]:
     return _corrected(found)
 
 
-def _contrast(panel: Panel, encoder: str, layer: int | None) -> Contrast | None:
-    change = panel.change(encoder, layer)
+def contrasted(
+    panel: Panel, encoder: str, layer: int | None, direction: str | None = None
+) -> Contrast | None:
+    """An encoder against the baseline at one layer, where both were measured and compared."""
+    change = panel.change(encoder, layer, direction)
     if change is None or change.baseline is None:
         return None
-    before, after = panel.score(change.baseline, layer), panel.score(encoder, layer)
+    before, after = (panel.score(name, layer, direction) for name in (change.baseline, encoder))
     if before is None or after is None:
         return None
     return Contrast(before, after, change, change.p, panel.reading.lower)
