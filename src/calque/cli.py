@@ -83,7 +83,7 @@ def common(
 def _settings(context: typer.Context, *not_settings: str) -> dict[str, Any]:
     """The options that belong to a recipe; their names are the recipe's."""
     held = {name: value for name, value in context.params.items() if name not in OUTWARD | set(not_settings)}
-    return {name: value for name, value in held.items() if value is not None}
+    return {name: value for name, value in held.items() if value not in (None, [], ())}
 
 
 @contextmanager

@@ -30,10 +30,12 @@ def shown(on: bool = True) -> Iterator[None]:
 @contextmanager
 def bar(label: str, total: int | None = None, unit: str = "") -> Iterator[Callable[[int], None]]:
     """A function to call with how many more are done. Draws rate and time left after two seconds."""
-    if not _show.get():
+    from rich.console import Console
+
+    screen = Console(stderr=True)
+    if not _show.get() or not screen.is_terminal:
         yield lambda done: None
         return
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     rate = TextColumn("{task.fields[rate]}")
@@ -43,7 +45,7 @@ def bar(label: str, total: int | None = None, unit: str = "") -> Iterator[Callab
         MofNCompleteColumn(),
         rate,
         TimeRemainingColumn(),
-        console=Console(stderr=True),
+        console=screen,
         transient=True,
     )
     task = progress.add_task(label, total=total, rate="")

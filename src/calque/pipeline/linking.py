@@ -28,7 +28,7 @@ from calque.text.bitext import read_bitext
 from calque.text.clean import Cleaning
 from calque.text.languages import check_language
 from calque.text.readers import BitextFormat
-from calque.types import Bitext, Result, WordPairs
+from calque.types import Bitext, Encoder, Result, WordPairs
 
 SPLITS = ("train", "dev", "test")
 
@@ -98,30 +98,32 @@ def link(
     files = [str(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
     codes = (check_language(languages[0]), check_language(languages[1]))
     recipe = LinkRecipe.build(paths=files, languages=codes, **settings)
-    recipe = recipe.model_copy(update={"inputs": _inputs(recipe)})
+    encoder = None if recipe.encoder is None else open_encoder(recipe.encoder, recipe.options(device))
+    recipe = recipe.model_copy(update={"inputs": _inputs(recipe, encoder)})
     folder = Path(out)
     if not is_done(folder, recipe.digest(), overwrite=overwrite):
         with running(recipe, folder) as run:
-            _run(recipe, run, device)
+            _run(recipe, run, encoder)
     return _load(folder)
 
 
-def _inputs(recipe: LinkRecipe) -> dict[str, str]:
+def _inputs(recipe: LinkRecipe, encoder: Encoder | None) -> dict[str, str]:
+    kept = sorted(Path(recipe.trained).iterdir()) if recipe.trained and Path(recipe.trained).is_dir() else []
     extra = [path for path in (recipe.links, recipe.gold) if path is not None]
-    found = input_digests([*recipe.paths, *extra])
-    return found | {"encoder": recipe.encoder or "", "trained": recipe.trained or ""}
+    found = input_digests([*recipe.paths, *extra, *kept])
+    return found | ({} if encoder is None else {"encoder": encoder.fingerprint})
 
 
-def _run(recipe: LinkRecipe, run: Running, device: str) -> None:
+def _run(recipe: LinkRecipe, run: Running, encoder: Encoder | None) -> None:
     with run.stage("read"):
-        bitext = _read(recipe, device)
+        bitext = _read(recipe, encoder)
     if recipe.dev + recipe.test >= len(bitext):
         raise BadSetting(
             f"--dev {recipe.dev} and --test {recipe.test} leave nothing to train on",
             remedy=f"the corpus holds {len(bitext)} pairs after cleaning",
         )
     with run.stage("link"):
-        pairs = _link(recipe, run, bitext, device)
+        pairs = _link(recipe, run, bitext, encoder)
     scores: list[Result] = []
     if recipe.gold is not None:
         gold = read_gold(Path(recipe.gold), bitext, one_based=recipe.one_based)
@@ -141,7 +143,7 @@ def _run(recipe: LinkRecipe, run: Running, device: str) -> None:
     write_json(run.folder / "artifacts" / "links.json", _grid(kept))
 
 
-def _read(recipe: LinkRecipe, device: str) -> Bitext:
+def _read(recipe: LinkRecipe, encoder: Encoder | None) -> Bitext:
     bitext = read_bitext(
         recipe.paths,
         recipe.languages,
@@ -152,11 +154,8 @@ def _read(recipe: LinkRecipe, device: str) -> Bitext:
     )
     if not recipe.subwords:
         return bitext
-    if recipe.encoder is None:
-        raise BadSetting("--subwords links an encoder's own pieces", remedy="name it with --encoder")
-    encoder = open_encoder(recipe.encoder, recipe.options(device))
     if not isinstance(encoder, HuggingFaceEncoder):
-        raise BadSetting(f"{recipe.encoder} has no subword pieces", remedy="give a Hugging Face encoder")
+        raise BadSetting("--subwords links an encoder's own pieces", remedy="give a Hugging Face --encoder")
     return _pieces(encoder, bitext)
 
 
@@ -171,12 +170,12 @@ def _pieces(encoder: HuggingFaceEncoder, bitext: Bitext) -> Bitext:
     )
 
 
-def _link(recipe: LinkRecipe, run: Running, bitext: Bitext, device: str) -> WordPairs:
+def _link(recipe: LinkRecipe, run: Running, bitext: Bitext, encoder: Encoder | None) -> WordPairs:
     if recipe.links is not None:
         return read_links(Path(recipe.links), bitext, one_based=recipe.one_based)
     if recipe.trained is not None:
         return load_linker(Path(recipe.trained)).link(bitext)
-    linker = make_linker(recipe, device)
+    linker = make_linker(recipe, encoder)
     if not recipe.keep_linker:
         return linker.link(bitext)
     if not isinstance(linker, StatisticalLinker):
@@ -186,7 +185,7 @@ def _link(recipe: LinkRecipe, run: Running, bitext: Bitext, device: str) -> Word
     return trained.training_links()
 
 
-def make_linker(recipe: LinkRecipe, device: str) -> Linker:
+def make_linker(recipe: LinkRecipe, encoder: Encoder | None) -> Linker:
     """The linker that a recipe names."""
     statistical, similar = (
         [member.value for member in kind] for kind in (StatisticalModel, SimilarityMethod)
@@ -198,9 +197,8 @@ def make_linker(recipe: LinkRecipe, device: str) -> Linker:
     if recipe.linker not in similar:
         remedy = suggestion(recipe.linker, statistical + similar)
         raise BadSetting(f"unknown linker {recipe.linker!r}", remedy=remedy)
-    if recipe.encoder is None:
+    if encoder is None:
         raise BadSetting(f"linker {recipe.linker} needs an encoder", remedy="name it with --encoder")
-    encoder = open_encoder(recipe.encoder, recipe.options(device))
     (layer,) = parse_layers(recipe.layer, encoder.depth)
     return SimilarityLinker(encoder, layer, SimilarityMethod(recipe.linker), threshold=recipe.threshold)
 
@@ -240,7 +238,9 @@ def _write_splits(recipe: LinkRecipe, folder: Path, pairs: WordPairs) -> None:
 def _write_text(path: Path, bitext: Bitext) -> None:
     with path.open("w", encoding="utf-8", newline="\n") as handle:
         for source, target in zip(bitext.source, bitext.target, strict=True):
-            handle.write(f"{' '.join(source)}\t{' '.join(target)}\n")
+            # A treebank's word may hold a space ("5 000"); in a plain file it must stay one word.
+            sides = (" ".join(word.replace(" ", "␣") for word in words) for words in (source, target))
+            handle.write("\t".join(sides) + "\n")
 
 
 def _grid(pairs: WordPairs, count: int = 8) -> list[dict[str, object]]:

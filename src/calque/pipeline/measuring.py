@@ -25,8 +25,8 @@ class WordsRecipe(EncoderRecipe):
     """Settings of `calque measure words`.
 
     The first encoder is the baseline of every comparison. Word pairs that any of the encoders was trained on
-    are left out for all of them, unless `include_seen`. `sentence_augmented` adds mean, maximum and minimum over
-    the sentence to each word's vector, which gives static vectors a context.
+    are left out for all of them, unless `include_seen`. `sentence_augmented` adds mean, maximum and minimum
+    over the sentence to each word's vector, which gives static vectors a context.
     """
 
     verb: ClassVar[str] = "measure words"

@@ -1,0 +1,288 @@
+"""The command line on the world: the whole flow, runs again, and what it says of mistakes."""
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from calque.cli import main
+from calque.store import load_pairs, load_results
+
+Runner = Callable[..., "Ran"]
+
+
+@dataclass
+class Ran:
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def calque(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Runner:
+    """Run a command line in this process."""
+
+    def run(*words: object) -> Ran:
+        monkeypatch.setattr("sys.argv", ["calque", *map(str, words)])
+        try:
+            main()
+            code = 0
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        told = capsys.readouterr()
+        return Ran(code, told.out, told.err)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small world with its count vectors, linked."""
+    from calque.pipeline import link
+    from calque.pipeline import world as make
+
+    folder = tmp_path_factory.mktemp("world")
+    made = make(folder / "world", count=1500, width=50)
+    link(made / "text" / "en-far.tsv", ("en", "far"), out=folder / "links", tokenised=True, dev=200, test=300)
+    return folder
+
+
+def test_the_whole_flow(calque: Runner, world: Path, tmp_path: Path) -> None:
+    encoder, text = world / "world" / "encoder", world / "world" / "text"
+    linked = calque(
+        "link", text / "en-far.tsv", "--languages", "en", "far", "--tokenised", "--test", 300, "--dev", 200,
+        "--gold", text / "en-far.links", "--filter", "one-to-one", "--show", 2, "--out", tmp_path / "links",
+    )  # fmt: skip
+    assert linked.code == 0, linked.err
+    assert "against gold (1,500 sentences)" in linked.out and "train" in linked.out
+    scores = {result.metric: result.value for result in load_results(tmp_path / "links" / "results.jsonl")}
+    assert 0.6 < scores["f1"] <= 1 and scores["aer"] == pytest.approx(1 - scores["f1"])
+    assert len(load_pairs(tmp_path / "links" / "test").bitext) == 300
+
+    aligned = calque(
+        "align", "--encoder", encoder, "--pairs", tmp_path / "links" / "train", "--out", tmp_path / "aligned"
+    )
+    assert aligned.code == 0, aligned.err
+    assert "centred-rotation at layers 0" in aligned.out and "used" in aligned.out
+
+    measured = calque(
+        "measure", "words", "--encoder", encoder, "--encoder", tmp_path / "aligned", "--include-seen",
+        "--variant", "first-occurrence", "--pairs", tmp_path / "links" / "test", "--out", tmp_path / "words",
+    )  # fmt: skip
+    assert measured.code == 0, measured.err
+    assert "aligned helped" in measured.out
+    results = load_results(tmp_path / "words" / "results.jsonl")
+    whole = {r.encoder: r for r in results if r.direction == "both" and not r.group and not r.baseline}
+    assert whole["encoder"].value < 0.05 < whole["aligned"].value
+    assert {r.group[0] for r in results if r.group} >= {"rank-gap", "script", "seen"}
+
+    page = calque("report", tmp_path / "words")
+    assert page.code == 0 and Path(page.out.strip()).read_text(encoding="utf-8").startswith("<!doctype html>")
+
+    (tmp_path / "text.far").write_text(
+        (text / "en-far.tsv").read_text().split("\t")[1].split("\n")[0] + "\n\n"
+    )
+    for unit in ("words", "sentences"):
+        encoded = calque(
+            "encode", tmp_path / "text.far", "--encoder", tmp_path / "aligned", "--language", "far",
+            "--tokenised", "--unit", unit, "--out", tmp_path / f"vectors of {unit}",
+        )  # fmt: skip
+        assert encoded.code == 0, encoded.err
+        vectors = np.load(tmp_path / f"vectors of {unit}" / "layer-0.npy")
+        assert vectors.shape[1] == 50 and np.isfinite(vectors).all()
+    folder = tmp_path / "vectors of words"
+    assert len((folder / "words.tsv").read_text().splitlines()) - 1 == len(np.load(folder / "layer-0.npy"))
+
+
+def test_json_is_for_programs_and_quiet_says_nothing(calque: Runner, world: Path, tmp_path: Path) -> None:
+    words = ("--encoder", world / "world" / "encoder", "--pairs", world / "links" / "train")
+    told = json.loads(calque("align", *words, "--json", "--out", tmp_path / "a").out)
+    assert told["method"] == "centred-rotation" and told["coverage"]["en-far"]["used"] > 1000
+    silent = calque("align", *words, "--quiet", "--out", tmp_path / "b")
+    assert (silent.code, silent.out, silent.err) == (0, "", "")
+    measured = calque(
+        "measure", "words", "--encoder", tmp_path / "a", "--pairs", world / "links" / "test",
+        "--include-seen", "--json", "--out", tmp_path / "c",
+    )  # fmt: skip
+    assert json.loads(measured.out)["results"][0]["task"] == "word-retrieval"
+
+
+def test_a_finished_run_is_not_done_again_and_another_recipe_is_not_mistaken_for_it(
+    calque: Runner, world: Path, tmp_path: Path
+) -> None:
+    words = ("align", "--encoder", world / "world" / "encoder", "--pairs", world / "links" / "train")
+    out = tmp_path / "aligned"
+    assert calque(*words, "--out", out).code == 0
+    before = (out / "finished.json").stat().st_mtime_ns
+    assert calque(*words, "--out", out).code == 0
+    assert (out / "finished.json").stat().st_mtime_ns == before
+    other = calque(*words, "--out", out, "--method", "rotation")
+    assert other.code == 2 and "another recipe" in other.err and "--overwrite" in other.err
+    assert json.loads((out / "alignment.json").read_text())["method"] == "centred-rotation"
+    assert calque(*words, "--out", out, "--method", "rotation", "--overwrite").code == 0
+    assert json.loads((out / "alignment.json").read_text())["method"] == "rotation"
+
+
+def test_two_equal_runs_write_equal_results(calque: Runner, world: Path, tmp_path: Path) -> None:
+    words = (
+        "measure",
+        "words",
+        "--encoder",
+        world / "world" / "encoder",
+        "--pairs",
+        world / "links" / "test",
+    )
+    for name in ("a", "b"):
+        assert calque(*words, "--include-seen", "--out", tmp_path / name).code == 0
+    first, second = ((tmp_path / name / "results.jsonl").read_bytes() for name in ("a", "b"))
+    assert first == second
+    items = [sorted(path.name for path in (tmp_path / name / "items").iterdir()) for name in ("a", "b")]
+    assert items[0] == items[1] and items[0]
+
+
+def test_a_moved_input_is_the_same_recipe_and_a_changed_one_is_not(
+    calque: Runner, world: Path, tmp_path: Path
+) -> None:
+    text = tmp_path / "a.tsv"
+    lines = (world / "world" / "text" / "en-near.tsv").read_text(encoding="utf-8").splitlines(keepends=True)
+    text.write_text("".join(lines[:300]), encoding="utf-8")
+    words = ("--languages", "en", "near", "--tokenised", "--out", tmp_path / "links")
+    assert calque("link", text, *words).code == 0
+    moved = text.rename(tmp_path / "b.tsv")
+    assert calque("link", moved, *words).code == 0
+    moved.write_text("".join(lines[:301]), encoding="utf-8")
+    changed = calque("link", moved, *words)
+    assert changed.code == 2 and "another recipe" in changed.err
+
+
+@pytest.fixture
+def bad(world: Path, tmp_path: Path) -> Path:
+    """Broken files of every kind."""
+    (tmp_path / "three.en").write_text("a b\nc d\ne f\n")
+    (tmp_path / "four.de").write_text("a b\nc d\ne f\ng h\n")
+    (tmp_path / "columns.tsv").write_text("a\tb\nc d\n")
+    (tmp_path / "bytes.tsv").write_bytes(b"a\tb\nc\t\xff\xfe\n")
+    (tmp_path / "empty.tsv").write_text("")
+    (tmp_path / "good.tsv").write_text("a b c\tx y z\nb c a\ty z x\nc a\tz x\n")
+    (tmp_path / "range.links").write_text("0-0\n7-0\n0-0\n")
+    (tmp_path / "not.txt").write_text("hello\n")
+    shutil.copytree(world / "links", tmp_path / "links")
+    return tmp_path
+
+
+LINK = ("--languages", "en", "de", "--tokenised", "--out", "OUT")
+MISTAKES = {
+    "unequal line counts": (("link", "three.en", "four.de", *LINK), ["3", "4", "four.de"]),
+    "wrong columns": (("link", "columns.tsv", *LINK), ["columns.tsv:2"]),
+    "broken utf-8": (("link", "bytes.tsv", *LINK), ["bytes.tsv:2", "UTF-8"]),
+    "empty corpus": (("link", "empty.tsv", *LINK), ["empty.tsv"]),
+    "missing file": (("link", "nowhere.tsv", *LINK), ["nowhere.tsv"]),
+    "link out of range": (("link", "good.tsv", "--links", "range.links", *LINK), ["range.links:2", "7"]),
+    "nothing to train on": (("link", "good.tsv", "--test", "3", *LINK), ["--test 3", "3 pairs"]),
+    "no links left": (("link", "good.tsv", "--filter", "score>=2", *LINK), ["no links left", "score>=2"]),
+    "unknown filter": (("link", "good.tsv", "--filter", "one-to-ne", *LINK), ["did you mean one-to-one"]),
+    "unknown linker": (("link", "good.tsv", "--linker", "eflomel", *LINK), ["did you mean eflomal"]),
+    "unknown language": (("link", "good.tsv", "--languages", "en", "qqzz1", "--out", "OUT"), ["qqzz1"]),
+    "similarity without encoder": (("link", "good.tsv", "--linker", "mutual", *LINK), ["--encoder"]),
+    "unknown symmetrisation": (("link", "good.tsv", "--symmetrise", "both", *LINK), ["intersection"]),
+    "unknown layer": (
+        ("align", "ENCODER", "links/train", "--layers", "7"),
+        ["no layer", "0 (embeddings) to 0"],
+    ),
+    "unknown method": (("align", "ENCODER", "links/train", "--method", "rotatoin"), ["rotation"]),
+    "shrink out of bounds": (("align", "ENCODER", "links/train", "--shrink", "2"), ["between 0 and 1"]),
+    "pairs of no kind": (("align", "ENCODER", "not.txt"), ["no word pairs here", "calque link"]),
+    "the folder above the pairs": (("align", "ENCODER", "links"), ["links/train"]),
+    "encoder that is nowhere": (("align", "./nowhere", "links/train"), ["nowhere"]),
+    "hub name offline": (
+        ("align", "no-such-org/no-such-model", "links/train"),
+        ["no-such-org/no-such-model"],
+    ),
+    "dictionary not used": (
+        ("align", "ENCODER", "links/train", "--dictionary", "not.txt"),
+        ["--supervision"],
+    ),
+    "breakdown without tags": (("measure", "ENCODER", "links/test", "--by", "pos"), ["CoNLL-U"]),
+    "unknown breakdown": (("measure", "ENCODER", "links/test", "--by", "length"), ["rank-gap"]),
+    "report of nothing": (("report", "not.txt"), ["not.txt"]),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_named_and_nothing_is_written(
+    name: str, calque: Runner, bad: Path, world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(bad)
+    words, told = MISTAKES[name]
+    verb, *rest = (str(world / "world" / "encoder") if word == "ENCODER" else word for word in words)
+    if verb in ("align", "measure"):
+        encoder, pairs, *more = rest
+        rest = ["--encoder", encoder, "--pairs", pairs, *more, "--out", "OUT"]
+        if verb == "measure":
+            rest = ["words", *rest]
+    before = sorted(bad.rglob("*"))
+    ran = calque(verb, *rest)
+    assert ran.code == 2, ran.out + ran.err
+    assert "Traceback" not in ran.err
+    said = " ".join(ran.err.split())
+    assert all(part in said for part in told), said
+    assert sorted(bad.rglob("*")) == before, "nothing half-written"
+
+
+def test_a_language_without_a_map_is_refused(calque: Runner, world: Path, tmp_path: Path) -> None:
+    encoder = world / "world" / "encoder"
+    assert (
+        calque(
+            "align", "--encoder", encoder, "--pairs", world / "links" / "train", "--out", tmp_path / "a"
+        ).code
+        == 0
+    )
+    text = tmp_path / "t.near"
+    text.write_text("hello\n")
+    ran = calque(
+        "encode",
+        text,
+        "--encoder",
+        tmp_path / "a",
+        "--language",
+        "near",
+        "--tokenised",
+        "--out",
+        tmp_path / "v",
+    )
+    assert ran.code == 2 and "no map for language 'near'" in ran.err and "en, far" in ran.err
+    assert not (tmp_path / "v").exists()
+
+
+def test_a_crash_leaves_nothing_behind(
+    calque: Runner, world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*args: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("calque.pipeline.aligning.save_aligned", fail)
+    words = ("--encoder", world / "world" / "encoder", "--pairs", world / "links" / "train")
+    ran = calque("align", *words, "--out", tmp_path / "aligned")
+    assert ran.code != 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_cache_is_listed_and_emptied(calque: Runner, world: Path, tmp_path: Path) -> None:
+    words = ("--encoder", world / "world" / "encoder", "--pairs", world / "links" / "test", "--include-seen")
+    assert calque("measure", "words", *words, "--out", tmp_path / "w").code == 0
+    held = json.loads(calque("cache", "ls", "--json").out)
+    assert held["entries"]
+    assert "removed" in calque("cache", "prune").out
+    assert json.loads(calque("cache", "ls", "--json").out)["entries"] == []
+
+
+def test_help_and_version_do_not_load_torch(tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    code = "import sys, calque.cli; sys.exit('torch' in sys.modules or 'transformers' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
