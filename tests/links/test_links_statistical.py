@@ -148,6 +148,12 @@ def test_a_broken_folder_is_said(lost: str, tmp_path: Path) -> None:
         load_linker(tmp_path / "linker")
 
 
+def test_a_linker_of_other_languages_is_refused() -> None:
+    text, _ = dictionary_text(20)
+    with pytest.raises(BadInput, match="a linker of aa-bb for text of bb-aa"):
+        QUICK.train(text).link(Bitext.of(("bb", "aa"), text.target, text.source))
+
+
 def test_unknown_words_do_no_harm() -> None:
     trained = QUICK.train(dictionary_text(60)[0])
     found = trained.link(Bitext.of(("aa", "bb"), [["new", "w1"], ["w2"]], [["neu"], ["2m"]]))

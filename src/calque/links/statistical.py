@@ -28,6 +28,8 @@ from calque.types import Bitext, Doubles, Ints, Longs, Sentences, WordIndex, Wor
 
 CHUNK = 1000
 _FILE, _KIND = "linker.json", "statistical linker"
+#: Files that hold the text: thot wants them there, and does without what is in them.
+_TEXT = ("src", "trg", "srctrgc")
 #: Words that thot keeps for itself.
 _RESERVED = frozenset({"NULL", "UNKNOWN_WORD", "<UNUSED_WORD>"})
 
@@ -105,7 +107,7 @@ class StatisticalLinker:
             raise BadInput("no sentence pairs to link", where=bitext.origin or None)
         forward = _train(self, bitext.source, bitext.target)
         backward = _train(self, bitext.target, bitext.source)
-        return TrainedLinker(self, forward, backward, bitext)
+        return TrainedLinker(self, forward, backward, bitext.languages, bitext)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +117,7 @@ class TrainedLinker:
     settings: StatisticalLinker
     forward: Any
     backward: Any
+    languages: tuple[str, str]
     bitext: Bitext | None = None
 
     @property
@@ -122,7 +125,13 @@ class TrainedLinker:
         return f"{self.settings.model}/{self.settings.symmetrisation}/decoded"
 
     def link(self, bitext: Bitext) -> WordPairs:
-        """Links of any text, seen in training or not."""
+        """Links of any text of the same languages, seen in training or not."""
+        if bitext.languages != self.languages:
+            raise BadInput(
+                f"a linker of {'-'.join(self.languages)} for text of {'-'.join(bitext.languages)}",
+                where=bitext.origin or None,
+                remedy="give text of the languages it was trained on, in that order",
+            )
         forward = self._decode(self.forward, bitext.source, bitext.target)
         backward = self._decode(self.backward, bitext.target, bitext.source)
         return self._symmetrise(bitext, forward, backward, self.name)
@@ -175,13 +184,10 @@ class TrainedLinker:
                 if not model.print(str(partial / name)):
                     raise BadInput("cannot be written", where=folder)
                 (partial / f"{name}.aligns").unlink(missing_ok=True)
-                for text in (
-                    "src",
-                    "trg",
-                    "srctrgc",
-                ):  # thot wants these files, and does without what is in them
+                for text in _TEXT:
                     (partial / f"{name}.{text}").write_bytes(b"")
-            write_json(partial / _FILE, {"kind": _KIND, "version": 1, **asdict(self.settings)})
+            about = {"kind": _KIND, "version": 1, "languages": list(self.languages)}
+            write_json(partial / _FILE, about | asdict(self.settings))
 
 
 def load_linker(folder: Path) -> TrainedLinker:
@@ -197,7 +203,7 @@ def load_linker(folder: Path) -> TrainedLinker:
         held["lowercase"],
     )
     forward, backward = (_load(folder, name, settings.model) for name in ("forward", "backward"))
-    return TrainedLinker(settings, forward, backward)
+    return TrainedLinker(settings, forward, backward, tuple(held["languages"]))
 
 
 def _load(folder: Path, name: str, kind: StatisticalModel) -> Any:
@@ -227,14 +233,15 @@ def _thot() -> Any:
 
 def _train(settings: StatisticalLinker, given: Sentences, made: Sentences) -> Any:
     """A model of the words of `made` given those of `given`."""
-    thot, model = _thot(), None
+    first, *later = (getattr(_thot(), stage) for stage in _STAGES[settings.model])
+    model = first()
+    for a, b in zip(_fed(given, settings.lowercase), _fed(made, settings.lowercase), strict=True):
+        model.add_sentence_pair(a, b)
     label = f"Training {settings.model} {given.language} → {made.language}"
-    for stage in _STAGES[settings.model]:
-        model = getattr(thot, stage)() if model is None else getattr(thot, stage)(model)
-        if stage == _STAGES[settings.model][0]:
-            for a, b in zip(_fed(given, settings.lowercase), _fed(made, settings.lowercase), strict=True):
-                model.add_sentence_pair(a, b)
-        with _threads(settings.model):
+    with _threads(settings.model):
+        _run(model, settings, label)
+        for stage in later:
+            model = stage(model)
             _run(model, settings, label)
     return model
 
