@@ -1,31 +1,38 @@
-"""The kinds of sentence, one small function each. A new one is a function with `@construction` above it."""
+"""The kinds of sentence, one small function each, told by an example.
+
+A new one is a function with `@construction` above it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import accumulate
 
 from calque.text.world.lexicon import Entry
-from calque.text.world.meaning import Draw, I, Node
+from calque.text.world.meaning import ME, Draw, Node
 from calque.text.world.phrases import (
+    ACTIONS,
+    FRAMES,
     adjuncts,
+    amount,
     comma,
+    doing,
     event,
-    fits,
+    inside,
     joined,
+    kind_of,
     location,
     mark_slot,
     organisation,
     person,
-    place,
     pronoun,
     pronoun_for,
     quality,
-    set_subject,
     thing,
     when,
+    where,
     with_case,
+    with_subject,
 )
 
 Builder = Callable[[Draw], Node]
@@ -56,14 +63,15 @@ def construction(weight: float = 1.0, *, end: str = ".", intent: str = "") -> Ca
     return enter
 
 
-def cumulative() -> tuple[list[Construction], list[float]]:
-    """All constructions and the running sum of their weights."""
-    held = list(CONSTRUCTIONS.values())
-    return held, list(accumulate(entry.weight for entry in held))
+# ------------------------------------------------------------------------------------- common turns
 
 
 def _tense(d: Draw) -> str:
     return "past" if d.chance(0.65) else "pres" if d.chance(0.6) else "fut"
+
+
+def _now_or_then(d: Draw) -> str:
+    return "past" if d.chance(0.45) else "pres"
 
 
 def _negate(d: Draw, verb: Node) -> Node:
@@ -71,15 +79,20 @@ def _negate(d: Draw, verb: Node) -> Node:
     return verb
 
 
-def _be(d: Draw, predicate: Node, subject: Node, tense: str) -> Node:
+def _be(d: Draw, predicate: Node, subject: Node) -> Node:
     """A clause with a noun or an adjective as predicate."""
-    predicate.tense, predicate.copula = tense, d.word("be", "AUX", "cop")
-    set_subject(predicate, subject)
-    return predicate
+    predicate.rel, predicate.tense, predicate.copula = "root", _now_or_then(d), d.word("be", "AUX", "cop")
+    return with_subject(predicate, subject)
 
 
-def _after(d: Draw, verb: Node, clause: Node, name: str, rel: str = "advcl", front: bool = False) -> Node:
-    """A subordinate clause behind (or before) its verb."""
+def _degree(d: Draw, adjective: Node) -> Node:
+    adverb = d.node(d.entry("adverb", "degree").lemma, "advmod")
+    adverb.place = "degree"
+    return adjective.add(adverb)
+
+
+def _under(d: Draw, verb: Node, clause: Node, name: str, *, rel: str = "advcl", front: bool = False) -> Node:
+    """A subordinate clause behind its verb, or before it with a comma."""
     clause.rel = rel
     clause.add(d.word(name, "SCONJ", "mark"))
     if front:
@@ -88,8 +101,24 @@ def _after(d: Draw, verb: Node, clause: Node, name: str, rel: str = "advcl", fro
     return verb.add(clause)
 
 
-def _subject(verb: Node) -> Node:
-    return next(kid for kid in verb.kids if kid.rel.startswith("nsubj"))
+def _part(verb: Node, rel: str) -> Node:
+    return next(kid for kid in verb.kids if kid.rel == rel)
+
+
+def _without(verb: Node, kid: Node) -> Node:
+    verb.kids.remove(kid)
+    return verb
+
+
+def _place_of(d: Draw, verb: Node) -> Node | None:
+    classes = verb.entry.settings.get("at") if verb.entry is not None else None
+    return where(d, classes) if classes else None
+
+
+def _with_object(d: Draw, noun: Node, tense: str = "past", *, without: str = "") -> Node:
+    """A clause whose verb fits an object that is there already."""
+    entry = d.pick(d.lexicon.verbs("transitive", "obj", kind_of(noun), without=without))
+    return doing(d, entry, thing(d, entry.settings["subj"], "nsubj"), tense).add(noun)
 
 
 # ------------------------------------------------------------------------------------- plain clauses
@@ -97,95 +126,88 @@ def _subject(verb: Node) -> Node:
 
 @construction(4)
 def transitive(d: Draw) -> Node:
+    """The nurse washed the cups in the kitchen yesterday."""
     return event(d, _tense(d), frame="transitive", full=0.6)
 
 
 @construction(1.5)
 def intransitive(d: Draw) -> Node:
+    """The children laughed quietly in the garden on Sunday."""
     return event(d, _tense(d), frame="intransitive", full=0.9)
 
 
 @construction(1.5)
 def giving(d: Draw) -> Node:
-    return event(d, _tense(d), frame="giving")
+    """Anna gave her brother an old book."""
+    return event(d, _tense(d), frame="giving", full=0.6)
 
 
 @construction(1.5)
 def motion(d: Draw) -> Node:
-    return event(d, _tense(d), frame="motion", full=0.8)
+    """The tourists walked slowly to the station last week."""
+    return event(d, _tense(d), frame="motion", full=0.9)
 
 
 @construction(1.2)
 def placing(d: Draw) -> Node:
-    return event(d, _tense(d), frame="placing")
+    """The clerk put the letters in a drawer."""
+    return event(d, _tense(d), frame="placing", full=0.6)
 
 
 @construction(1.5)
 def prepositional(d: Draw) -> Node:
-    return event(d, _tense(d), frame="prepositional", full=0.7)
+    """The neighbours talked about the accident two days ago."""
+    return event(d, _tense(d), frame="prepositional", full=0.9)
 
 
-@construction(1)
+@construction()
 def comment(d: Draw) -> Node:
-    verb = event(d, "past")
+    """Unfortunately, the waiter dropped the plate."""
     said = d.node(d.entry("adverb", "comment").lemma, "advmod")
     said.place = "comment"
-    return verb.add(said.add(comma(d)))
+    return event(d, "past").add(said.add(comma(d)))
 
 
-@construction(1)
+@construction()
 def future(d: Draw) -> Node:
+    """The students will visit the museum next month."""
     return event(d, "fut", full=0.7)
 
 
-@construction(1)
+@construction()
 def perfect(d: Draw) -> Node:
-    verb = event(d, "perf", full=0.6)
+    """The baker has already cleaned the window in the hall."""
+    verb = event(d, "perf", full=0.7)
     return verb.add(d.word("already", "ADV", "advmod", "frequency")) if d.chance(0.4) else verb
 
 
-@construction(1)
+@construction()
 def progressive(d: Draw) -> Node:
-    verb = _active(d, "pastprog" if d.chance(0.5) else "prog")
-    return verb
-
-
-def _active(d: Draw, tense: str) -> Node:
-    """An event that takes time, so that it can be going on."""
-    while True:
-        verb = event(d, tense, full=0.6)
-        if verb.entry is not None and "state" not in verb.entry.settings:
-            return verb
+    """The girls were playing chess at the stadium."""
+    return event(d, "pastprog" if d.chance(0.5) else "prog", full=0.8)
 
 
 @construction(1.5)
 def modal(d: Draw) -> Node:
+    """The judge may sentence the thief tomorrow."""
     verb = event(d, "pres", full=0)
     verb.modal = d.word(d.among("can must should may could"), "AUX", "aux")
-    return adjuncts(d, verb, 0) if d.chance(0.4) else verb.add(when(d, "fut"))
+    return verb.add(_place_of(d, verb), when(d, "fut"))
 
 
 @construction(0.7)
 def pronoun_subject(d: Draw) -> Node:
+    """They watched a long film at the cinema."""
     return event(d, _tense(d), subject=pronoun(d, d.among("I you he she we they"), "nsubj"), full=0.8)
 
 
 @construction(0.8)
 def company_news(d: Draw) -> Node:
-    entry = _institutional(d)
-    verb = d.node(entry.lemma, "root", entry)
-    verb.tense = "past" if d.chance(0.7) else "fut"
-    set_subject(verb, organisation(d, "nsubj"))
-    verb.add(thing(d, entry.settings["obj"], "obj", det="plain"))
-    verb.add(with_case(d, "in", location(d, "obl")))
-    return verb.add(when(d, verb.tense))
-
-
-def _institutional(d: Draw) -> Entry:
-    while True:
-        entry = d.entry("verb", "transitive")
-        if "institution" in entry.settings["subj"]:
-            return entry
+    """Orion Airlines hired three engineers in Lisbon in 2012."""
+    entry = d.pick(d.lexicon.verbs("transitive", "subj", "institution"))
+    verb = doing(d, entry, organisation(d, "nsubj"), "past" if d.chance(0.7) else "fut")
+    verb.add(thing(d, entry.settings["obj"], "obj", det="common"))
+    return verb.add(with_case(d, "in", location(d, "obl")), when(d, verb.tense, historic=True))
 
 
 # ------------------------------------------------------------------------------------------ negation
@@ -193,216 +215,221 @@ def _institutional(d: Draw) -> Entry:
 
 @construction(1.5)
 def negated(d: Draw) -> Node:
-    return _negate(d, event(d, "past" if d.chance(0.6) else "pres", full=0.4))
+    """The tailor did not sell the coats."""
+    return _negate(d, event(d, _now_or_then(d), full=0.5))
 
 
 @construction(0.8)
 def negated_modal(d: Draw) -> Node:
-    verb = event(d, "pres", full=0)
-    verb.modal = d.word(d.among("can should must may could"), "AUX", "aux")
-    return _negate(d, verb.add(when(d, "fut")))
+    """The patient cannot take the pills tomorrow."""
+    return _negate(d, modal(d))
 
 
 @construction(0.7)
 def negated_future(d: Draw) -> Node:
-    return _negate(d, event(d, "fut", full=0.6))
+    """The mayor will not sign the treaty on Monday."""
+    return _negate(d, event(d, "fut", full=0.7))
 
 
 @construction(0.8)
 def never(d: Draw) -> Node:
+    """My aunt has never eaten figs in a restaurant."""
     verb = event(d, "perf" if d.chance(0.6) else "past", full=0)
     return verb.add(d.word("never", "ADV", "advmod", "frequency"), _place_of(d, verb))
 
 
-def _place_of(d: Draw, verb: Node) -> Node | None:
-    classes = verb.entry.settings.get("at") if verb.entry is not None else None
-    return place(d, classes) if classes else None
-
-
 @construction(0.6)
 def nobody(d: Draw) -> Node:
-    return event(d, "past", subject=pronoun(d, d.among("nobody everyone someone"), "nsubj"), full=0.7)
+    """Nobody opened the window in the cellar."""
+    subject = pronoun(d, d.among("nobody nobody everyone someone"), "nsubj")
+    return event(d, "past", subject=subject, full=0.8)
 
 
 @construction(0.8)
 def negated_copula(d: Draw) -> Node:
-    return _negate(d, copula_adjective(d))
+    """The shops in the village are not expensive."""
+    subject, adjective = _described(d)
+    return _negate(d, _be(d, adjective, subject))
 
 
 # ------------------------------------------------------------------------------------------- passives
 
 
 def _passive(d: Draw, tense: str) -> tuple[Node, Entry]:
-    entry = d.entry("verb", "transitive")
-    while "state" in entry.settings:
-        entry = d.entry("verb", "transitive")
-    verb = d.node(entry.lemma, "root", entry)
-    verb.tense, verb.passive = tense, True
-    set_subject(verb, thing(d, entry.settings["obj"], "nsubj:pass", det="plain"))
+    entry = d.entry("verb", "transitive", without="state")
+    subject = thing(d, entry.settings["obj"], "nsubj:pass", det="common")
+    verb = doing(d, entry, subject, tense)
+    verb.passive = True
     return verb, entry
+
+
+def _by(d: Draw, entry: Entry) -> Node:
+    return with_case(d, "by", thing(d, entry.settings["subj"], "obl:agent"))
 
 
 @construction(1.5)
 def passive_agent(d: Draw) -> Node:
+    """The castle was destroyed by a fire in 1848."""
     verb, entry = _passive(d, "past" if d.chance(0.8) else "fut")
-    verb.add(with_case(d, "by", thing(d, entry.settings["subj"], "obl:agent")))
-    return verb.add(when(d, verb.tense)) if d.chance(0.6) else verb
+    verb.add(_by(d, entry))
+    return verb.add(when(d, verb.tense, "year" in entry.settings)) if d.chance(0.6) else verb
 
 
 @construction(1.2)
 def passive(d: Draw) -> Node:
+    """The soup was cooked slowly in the kitchen."""
     verb, _ = _passive(d, _tense(d))
     return adjuncts(d, verb, 0.8)
 
 
 @construction(0.6)
 def passive_negated(d: Draw) -> Node:
+    """The contract was not signed on Friday."""
     verb, _ = _passive(d, "past")
     return _negate(d, adjuncts(d, verb, 0.7))
 
 
 @construction(0.6)
 def passive_perfect(d: Draw) -> Node:
+    """The song has been recorded by a famous singer."""
     verb, entry = _passive(d, "perf")
-    return verb.add(with_case(d, "by", thing(d, entry.settings["subj"], "obl:agent")))
+    return verb.add(_by(d, entry))
 
 
-# --------------------------------------------------------------------------------------------- to be
+# ------------------------------------------------------------------------------------- being, becoming
 
-_DESCRIBED = (
-    "folk|trade|artist|athlete|pet|wild|meal|snack|clothes|furniture|device|vehicle|text|document|topic|sum|"
-    "material|illness|plant|water|land|building|town|room|container|tool|law|jewel|event|show|housepart|road"
-)
+_MOVABLE = "clothes|furniture|furnishing|device|vehicle|text|tool|container|snack|meal|toy|vessel"
+_FIXED = "building|town|water|land|road|station|campus|stage"
+_HUMAN = "folk|trade|artist|athlete|learner|teacher|scholar"
+_ABSTRACT = "topic|sum|law|event|show|illness|material|contest"
+_CALLING = "trade|artist|scholar|medic|teacher|athlete|manager"
+
+
+def _described(d: Draw) -> tuple[Node, Node]:
+    """A thing, perhaps with where it is or comes from, and a quality it may have more or less of."""
+    classes = d.among(f"{_MOVABLE} {_FIXED} {_HUMAN} {_ABSTRACT}")
+    subject = thing(d, classes, "nsubj", det="common", rich=0)
+    if d.chance(0.6):
+        subject.add(_setting(d, classes))
+    return subject, _gradable(d, kind_of(subject))
+
+
+def _setting(d: Draw, classes: str) -> Node | None:
+    if classes == _HUMAN:
+        return with_case(d, "from", location(d, "nmod"))
+    if classes == _FIXED:
+        return with_case(d, d.among("in near"), location(d, "nmod"))
+    return inside(d, "room|shop|eatery", "nmod") if classes == _MOVABLE else None
+
+
+def _gradable(d: Draw, kind: str, rel: str = "root") -> Node:
+    return d.node(d.entry("adj", kind, without="grade").lemma, rel)
+
+
+def _calling(d: Draw, rel: str) -> Node:
+    role = thing(d, _CALLING, rel, det="a", rich=0)
+    return role.add(d.node(d.entry("adj", "calling").lemma, "amod")) if d.chance(0.6) else role
 
 
 @construction(1.5)
 def copula_adjective(d: Draw) -> Node:
+    """The houses near Oslo are quite old."""
     subject, adjective = _described(d)
-    if d.chance(0.5):
-        adjective.add(d.node(d.entry("adverb", "degree").lemma, "advmod").add())
-        adjective.kids[-1].place = "degree"
-    return _be(d, adjective, subject, "past" if d.chance(0.4) else "pres")
-
-
-def _described(d: Draw) -> tuple[Node, Node]:
-    """A thing, with where it is or whose it is, and a quality it may have."""
-    subject = thing(d, _DESCRIBED, "nsubj", det="plain", rich=0)
-    while (adjective := quality(d, subject.entry)) is None:
-        subject = thing(d, _DESCRIBED, "nsubj", det="plain", rich=0)
-    if d.chance(0.6):
-        subject.add(_origin(d))
-    adjective.rel = "root"
-    return subject, adjective
-
-
-def _origin(d: Draw) -> Node:
-    if d.chance(0.4):
-        return with_case(d, d.among("from in near"), location(d, "nmod"))
-    noun = thing(d, "room|shop|eatery|town", "nmod", det="the", rich=0.3)
-    return with_case(d, noun.entry.settings["prep"] if noun.entry else "in", noun)
+    return _be(d, _degree(d, adjective) if d.chance(0.6) else adjective, subject)
 
 
 @construction(1.2)
 def copula_noun(d: Draw) -> Node:
-    predicate = thing(
-        d, "trade|artist|scholar|medic|teacher|athlete|learner|manager", "root", det="a", rich=0.6
-    )
-    predicate.add(_origin(d))
-    return _be(d, predicate, person(d, "nsubj"), "past" if d.chance(0.4) else "pres")
+    """Omar Silva is a patient teacher from Cairo."""
+    role = _calling(d, "root")
+    origin = with_case(d, "from", location(d, "nmod")) if d.chance(0.6) else inside(d, "town", "nmod")
+    return _be(d, role.add(origin), person(d, "nsubj"))
 
 
-@construction(1)
+@construction()
 def copula_place(d: Draw) -> Node:
-    place_of = thing(d, "room|container|eatery|town|station|nature", "root", det="the", rich=0.4)
-    with_case(d, place_of.entry.settings["prep"] if place_of.entry else "in", place_of)
-    subject = thing(d, "folk|kin|pet|text|clothes|toy|tool", "nsubj")
-    return _be(d, place_of, subject, "past" if d.chance(0.5) else "pres")
+    """The scissors are in the large drawer."""
+    at = inside(d, "room|container|eatery|town|station|nature", "root", rich=0.4)
+    return _be(d, at, thing(d, "folk|kin|pet|text|clothes|toy|tool|stationery", "nsubj"))
 
 
 @construction(1.2)
 def existential(d: Draw) -> Node:
-    verb = d.node(d.lexicon.word("be", "VERB"), "root")
-    verb.tense = "past" if d.chance(0.5) else "pres"
-    found = thing(d, "folk|pet|wild|plant|furniture|vehicle|tool|snack|vessel|insect|flyer", "nsubj",
-                  det=d.among("a a numeral several many"), rich=0.5)  # fmt: skip
+    """There were several cats in the garden."""
+    verb = d.word("be", "VERB", "root")
+    classes = "folk|pet|wild|plant|furniture|vehicle|snack|vessel|insect|flyer"
+    found = thing(d, classes, "nsubj", det=d.among("a a numeral several many"), rich=0.5)
     found.place = "obj"
-    verb.agreement = found.agreement
-    verb.add(d.word("there", "PRON", "expl"), found)
-    noun = thing(d, "room|nature|town|farmland|land", "obl", det="the", rich=0.3)
-    return verb.add(with_case(d, noun.entry.settings["prep"] if noun.entry else "in", noun))
+    verb.tense, verb.agreement = _now_or_then(d), found.agreement
+    return verb.add(
+        d.word("there", "PRON", "expl"), found, inside(d, "room|nature|town|farmland|land", "obl")
+    )
 
 
-@construction(1)
+@construction()
 def becoming(d: Draw) -> Node:
-    entry = d.entry("verb", "becoming")
-    verb = d.node(entry.lemma, "root", entry)
-    verb.tense = "past" if d.chance(0.7) else "fut"
-    set_subject(verb, thing(d, "folk|kin|learner", "nsubj"))
-    role = thing(d, "trade|artist|scholar|medic|teacher|office|athlete", "xcomp", det="a", rich=0.5)
-    return verb.add(role, when(d, verb.tense))
+    """The student became a famous painter in 1998."""
+    subject = thing(
+        d, "kin" if d.chance(0.3) else "folk|learner", "nsubj", det="named" if d.chance(0.6) else "the"
+    )
+    verb = doing(d, d.entry("verb", "becoming"), subject, "past" if d.chance(0.7) else "fut")
+    return verb.add(_calling(d, "xcomp"), when(d, verb.tense, historic=True))
 
 
-@construction(1)
+@construction()
 def seeming(d: Draw) -> Node:
-    entry = d.entry("verb", "seeming")
-    verb = d.node(entry.lemma, "root", entry)
-    verb.tense = "past" if d.chance(0.7) else "pres"
+    """The pupils looked very nervous before the exam."""
     subject = thing(d, "folk|kin|trade|artist|learner", "nsubj", rich=0)
-    set_subject(verb, subject)
-    feeling = d.node(d.entry("adj", "folk").lemma, "xcomp")
-    if d.chance(0.5):
-        feeling.add(d.node(d.entry("adverb", "degree").lemma, "advmod"))
-        feeling.kids[-1].place = "degree"
+    verb = doing(d, d.entry("verb", "seeming"), subject, "past")
+    feeling = d.node(d.entry("adj", "mood").lemma, "xcomp")
     noun = thing(d, "event|show|contest", "obl", det="the")
-    return verb.add(feeling, with_case(d, d.among("after.time before.time during"), noun))
+    around = with_case(d, d.among("after.time before.time during"), noun)
+    return verb.add(_degree(d, feeling) if d.chance(0.5) else feeling, around)
 
 
 # ----------------------------------------------------------------------------------------- comparison
 
 
-@construction(1)
+@construction()
 def comparative(d: Draw) -> Node:
+    """The lake near Riga is deeper than the river."""
     subject, adjective = _described(d)
-    kind = subject.entry.kind if subject.entry is not None else "folk"
     adjective.degree = "more"
-    than = with_case(d, "than", thing(d, kind, "obl", det="plain", rich=0.5))
-    return _be(d, adjective.add(than), subject, "past" if d.chance(0.4) else "pres")
+    than = with_case(d, "than", thing(d, kind_of(subject), "obl", det="common"))
+    return _be(d, adjective.add(than), subject)
 
 
 @construction(0.8)
 def superlative(d: Draw) -> Node:
-    best = thing(d, "folk|athlete|artist|building|trade|learner|scholar", "root", det="the", rich=0)
-    adjective = quality(d, best.entry)
-    if adjective is not None:
-        adjective.degree = "most"
-    best.add(adjective, with_case(d, "in", location(d, "nmod")))
-    subject = person(d, "nsubj")
-    if best.entry is not None and best.entry.kind == "building":
-        subject = thing(d, "building", "nsubj", det="this", rich=0)
-    return _be(d, best, subject, "past" if d.chance(0.4) else "pres")
+    """Clara Rossi was the youngest champion in Spain."""
+    best = thing(d, _CALLING, "root", det="the", rich=0)
+    adjective = _gradable(d, "calling", "amod")
+    adjective.degree = "most"
+    region = with_case(d, "in", location(d, "nmod", "city" if d.chance(0.5) else "country"))
+    return _be(d, best.add(adjective, region), person(d, "nsubj"))
 
 
 @construction(0.7)
 def equative(d: Draw) -> Node:
+    """The novel was as interesting as the film."""
     subject, adjective = _described(d)
-    kind = subject.entry.kind if subject.entry is not None else "folk"
     adjective.add(d.word("as", "ADV", "advmod", "degree"))
-    other = with_case(d, "as.like", thing(d, kind, "obl", det="plain", rich=0.4))
-    return _be(d, adjective.add(other), subject, "past" if d.chance(0.4) else "pres")
+    other = with_case(d, "as.like", thing(d, kind_of(subject), "obl", det="common"))
+    return _be(d, adjective.add(other), subject)
+
+
+_MEASURED = {"long": "road", "deep": "water", "high": "building", "wide": "road"}
 
 
 @construction(0.7)
 def measured(d: Draw) -> Node:
-    kinds = {"long": "road", "deep": "water", "high": "building", "wide": "riverpart"}
+    """The tunnel near Bergen is 300 metres long."""
     name = d.among("long deep high wide")
-    adjective = d.word(name, "ADJ", "root")
-    length = d.word("metre" if name != "long" else d.among("metre kilometre mile"), "NOUN", "obl", "degree")
-    length.plural = True
-    length.add(d.node(d.entry("number", "digits").lemma, "nummod"))
-    subject = thing(d, kinds[name], "nsubj", det="the", rich=0.4).add(
-        with_case(d, "near", location(d, "nmod"))
-    )
-    return _be(d, adjective.add(length), subject, "past" if d.chance(0.3) else "pres")
+    size = amount(d, d.among("kilometre mile metre") if name == "long" else "metre", "obl")
+    size.place = "degree"
+    subject = thing(d, _MEASURED[name], "nsubj", det="the")
+    subject.add(with_case(d, "near", location(d, "nmod")))
+    return _be(d, d.word(name, "ADJ", "root").add(size), subject)
 
 
 # ------------------------------------------------------------------------------------------ questions
@@ -415,169 +442,161 @@ def _asked(verb: Node) -> Node:
 
 @construction(1.2, end="?")
 def question(d: Draw) -> Node:
-    return _asked(event(d, _tense(d), full=0.5))
+    """Did the farmer feed the horses in the stable?"""
+    return _asked(event(d, _tense(d), full=0.6))
 
 
 @construction(0.6, end="?")
 def question_copula(d: Draw) -> Node:
-    return _asked(copula_adjective(d))
+    """Is the restaurant in the village expensive?"""
+    subject, adjective = _described(d)
+    return _asked(_be(d, adjective, subject))
 
 
 @construction(0.8, end="?")
 def question_who(d: Draw) -> Node:
+    """Who stole the necklace last night?"""
     return event(d, "past", subject=pronoun(d, "who", "nsubj"), full=0.9)
 
 
 @construction(0.8, end="?")
 def question_what(d: Draw) -> Node:
-    verb = event(d, "past", frame="transitive", full=0.7)
-    verb.kids = [kid for kid in verb.kids if kid.rel != "obj"]
+    """What did the carpenter buy in the shop on Monday?"""
+    verb = event(d, "past", frame="transitive", full=0.8)
     verb.inverted = True
-    return verb.add(d.word("what", "PRON", "obj", "wh"))
+    return _without(verb, _part(verb, "obj")).add(d.word("what", "PRON", "obj", "wh"))
 
 
-@construction(1, end="?")
-def question_where(d: Draw) -> Node:
-    verb = event(d, "past", frame=d.among("transitive transitive placing"), full=0)
-    verb.kids = [kid for kid in verb.kids if kid.rel != "obl"]
+@construction(end="?")
+def question_why(d: Draw) -> Node:
+    """Why did the minister reject the reform yesterday?"""
+    verb = event(d, "past", full=0)
     verb.inverted = True
-    name, tail = d.among("where when.question why how"), when(d, "past")
-    if name == "when.question":
-        tail = _place_of(d, verb)
+    name = d.among("when.question why how why")
+    tail = _place_of(d, verb) if name == "when.question" else when(d, "past")
     return verb.add(d.word(name, "ADV", "advmod", "wh"), tail)
+
+
+@construction(0.6, end="?")
+def question_where(d: Draw) -> Node:
+    """Where did Nina meet the journalist on Sunday?"""
+    verb = event(d, "past", frame="transitive", full=0)
+    verb.inverted = True
+    return verb.add(d.word("where", "ADV", "advmod", "wh"), when(d, "past"))
+
+
+def _fronted(d: Draw, noun: Node, asking: Node) -> Node:
+    noun.place = "wh"
+    verb = _with_object(d, noun.add(asking))
+    verb.inverted = True
+    return adjuncts(d, verb, 0.8)
+
+
+_COUNTED = "snack|text|clothes|vehicle|tool|plant|folk|furniture|document|artwork"
 
 
 @construction(0.7, end="?")
 def question_which(d: Draw) -> Node:
-    verb = event(d, "past", frame="transitive", full=0.8)
-    chosen = next(kid for kid in verb.kids if kid.rel == "obj")
-    if chosen.lemma.upos != "NOUN":
-        chosen = thing(d, "folk", "obj", det="bare")
-        verb.kids = [kid for kid in verb.kids if kid.rel != "obj"] + [chosen]
-    chosen.kids = [kid for kid in chosen.kids if kid.rel not in ("det", "nummod")]
-    chosen.add(d.word("which", "DET", "det"))
-    chosen.place = "wh"
-    verb.inverted = True
-    return verb
+    """Which painting did the queen admire?"""
+    noun = thing(d, _COUNTED, "obj", det="bare")
+    noun.plural = d.chance(0.4)
+    return _fronted(d, noun, d.word("which", "DET", "det"))
 
 
 @construction(0.6, end="?")
 def question_how_many(d: Draw) -> Node:
-    verb = event(d, "past", frame="transitive", full=0.6)
-    counted = thing(d, "snack|text|clothes|vehicle|tool|plant|folk", "obj", det="bare", rich=0.3)
-    entry = d.entry("verb", "transitive")
-    while not _takes(d, entry, counted):
-        entry = d.entry("verb", "transitive")
-    verb = d.node(entry.lemma, "root", entry)
-    verb.tense, verb.inverted, counted.place = "past", True, "wh"
+    """How many pears did your uncle buy?"""
     many = d.word("many", "DET", "det").add(d.word("how", "ADV", "advmod", "degree"))
-    set_subject(verb, thing(d, entry.settings["subj"], "nsubj"))
-    return adjuncts(d, verb.add(counted.add(many)), 0.6)
-
-
-def _takes(d: Draw, entry: Entry, noun: Node) -> bool:
-    """Whether a verb can have this object."""
-    classes = entry.settings["obj"].split("|")
-    kinds = {kind for c in classes for kind in d.lexicon.groups.get(c, (c,))}
-    return noun.entry is not None and noun.entry.kind in kinds
+    return _fronted(d, thing(d, _COUNTED, "obj", det="bare"), many)
 
 
 # ----------------------------------------------------------------------------------------- imperatives
 
 
 def _command(d: Draw) -> Node:
-    verb = event(
-        d, "imp", frame=d.among("transitive placing giving"), subject=pronoun(d, "you", "nsubj"), full=0.3
-    )
-    verb.kids = [kid for kid in verb.kids if kid.rel != "nsubj"]
-    return verb
+    you = pronoun(d, "you", "nsubj")
+    verb = event(d, "imp", frame=d.among("transitive placing giving"), subject=you, full=0)
+    return _without(verb, you)
 
 
-@construction(1)
+@construction()
 def imperative(d: Draw) -> Node:
+    """Please wash the cups in the kitchen."""
     verb = _command(d)
-    return (
-        verb.add(d.word("please", "ADV", "advmod", "comment")) if d.chance(0.5) else verb.add(when(d, "fut"))
-    )
+    if not verb.has("obl") and not verb.has("iobj"):
+        verb.add(_place_of(d, verb))
+    return verb.add(d.word("please", "ADV", "advmod", "comment") if d.chance(0.5) else when(d, "fut"))
 
 
 @construction(0.7)
 def prohibition(d: Draw) -> Node:
+    """Do not hide the letters in the wardrobe."""
     verb = _command(d)
-    return _negate(d, verb.add(_place_of(d, verb) if not verb.has("obl") else when(d, "fut")))
+    return _negate(d, verb.add(when(d, "fut") if verb.has("obl") else _place_of(d, verb)))
 
 
 @construction(0.7)
 def vocative(d: Draw) -> Node:
-    called = person(d, "vocative", full=0)
-    return _command(d).add(called.add(comma(d)))
+    """Martin, bring the ladder to the gardener tomorrow."""
+    return _command(d).add(person(d, "vocative", full=0).add(comma(d)), when(d, "fut"))
 
 
 # ----------------------------------------------------------------------------------- complement clauses
 
 
-def _told(d: Draw, frame: str) -> Node:
+def _teller(d: Draw, frame: str) -> Node:
     entry = d.entry("verb", frame)
-    verb = d.node(entry.lemma, "root", entry)
-    verb.tense = "past" if d.chance(0.7) else "pres"
-    set_subject(verb, thing(d, entry.settings["subj"], "nsubj", rich=0.2))
-    return verb
+    subject = thing(d, entry.settings["subj"], "nsubj", rich=0.2)
+    return doing(d, entry, subject, "past" if d.chance(0.7) else "pres")
 
 
 @construction(1.6)
 def complement(d: Draw) -> Node:
-    verb = _told(d, "saying" if d.chance(0.5) else "thinking")
+    """The reporter claimed that the president had corrupt friends."""
+    verb = _teller(d, "saying" if d.chance(0.5) else "thinking")
     inner = event(d, "past" if verb.tense == "past" else _tense(d), full=0.3)
-    return _after(d, verb, inner, "that.clause", "ccomp")
+    return _under(d, verb, inner, "that.clause", rel="ccomp")
 
 
 @construction(0.8)
 def whether(d: Draw) -> Node:
-    verb = _told(d, "wondering")
-    return _after(d, verb, event(d, "past", full=0.3), "whether", "ccomp")
+    """The teacher wondered whether the girl understood the poem."""
+    return _under(d, _teller(d, "wondering"), event(d, "past", full=0.3), "whether", rel="ccomp")
 
 
 @construction(1.4)
 def wanting(d: Draw) -> Node:
-    entry = d.entry("verb", "wanting")
-    verb = d.node(entry.lemma, "root", entry)
-    verb.tense = "past" if d.chance(0.6) else "pres"
-    subject = thing(d, entry.settings["subj"], "nsubj")
-    set_subject(verb, subject)
-    inner = _infinitive(d, subject)
-    return verb.add(inner)
+    """The widow wants to sell the house."""
+    verb = _teller(d, "wanting")
+    return verb.add(_infinitive(d, _part(verb, "nsubj")))
 
 
-def _infinitive(d: Draw, subject: Node) -> Node:
+def _infinitive(d: Draw, subject: Node, rel: str = "xcomp") -> Node:
     """What a subject could do, without saying the subject again."""
-    inner = event(d, "inf", subject=subject, rel="xcomp", full=0.4)
-    inner.kids = [kid for kid in inner.kids if kid is not subject]
-    return inner.add(when(d, "fut")) if d.chance(0.3) else inner
+    inner = event(d, "inf", subject=subject, rel=rel, full=0.4)
+    _without(inner, subject)
+    return inner.add(when(d, "fut")) if d.chance(0.25) else inner
 
 
-@construction(1)
+@construction()
 def urging(d: Draw) -> Node:
+    """The coach told the players not to smoke."""
     entry = d.entry("verb", "urging")
-    verb = d.node(entry.lemma, "root", entry)
-    verb.tense = "past" if d.chance(0.8) else "fut"
-    set_subject(verb, thing(d, entry.settings["subj"], "nsubj", rich=0.2))
-    urged = thing(d, "person", "obj", rich=0.2)
+    subject, urged = thing(d, entry.settings["subj"], "nsubj", rich=0.2), thing(d, "person", "obj", rich=0.2)
     inner = _infinitive(d, urged)
-    if d.chance(0.25) and entry.lemma.text not in ("help", "teach", "allow"):
+    if d.chance(0.25) and entry.lemma.text in ("ask", "tell", "advise", "persuade", "order", "beg"):
         _negate(d, inner)
-    return verb.add(urged, inner)
+    return doing(d, entry, subject, "past" if d.chance(0.8) else "fut").add(urged, inner)
 
 
 @construction(0.8)
 def extraposed(d: Draw) -> Node:
-    adjective = d.word(
-        d.among("important difficult dangerous interesting strange simple wonderful"), "ADJ", "root"
-    )
-    inner = _infinitive(d, thing(d, "folk", "nsubj", det="the"))
-    inner.rel = "csubj"
-    subject = d.word("it", "PRON", "expl")
-    adjective.tense, adjective.copula = "past" if d.chance(0.4) else "pres", d.word("be", "AUX", "cop")
-    return adjective.add(subject, inner)
+    """It is dangerous to swim in the canal."""
+    easy = "important difficult dangerous strange simple boring exciting useful"
+    adjective = d.word(d.among(easy), "ADJ", "root")
+    adjective.tense, adjective.copula = _now_or_then(d), d.word("be", "AUX", "cop")
+    inner = _infinitive(d, pronoun(d, "someone", "nsubj"), "csubj")
+    return adjective.add(d.word("it", "PRON", "expl"), inner)
 
 
 # ------------------------------------------------------------------------------------- relative clauses
@@ -585,55 +604,31 @@ def extraposed(d: Draw) -> Node:
 
 @construction(1.3)
 def relative_subject(d: Draw) -> Node:
-    verb = event(d, _tense(d), full=0.3)
-    head = _subject(verb)
-    if head.lemma.upos != "NOUN":
-        head = thing(d, "folk", "nsubj", det="the")
-        verb.kids = [kid for kid in verb.kids if kid.rel != "nsubj"]
-        while not fits(d, head, verb.entry) if verb.entry else False:
-            verb = event(d, "past", full=0.3)
-            verb.kids = [kid for kid in verb.kids if kid.rel != "nsubj"]
-        set_subject(verb, head)
-    head.add(_relative(d, head))
-    return verb
+    """The detective who followed the spy arrested a smuggler."""
+    entry = d.entry("verb", "transitive|intransitive|motion|prepositional")
+    head = thing(d, entry.settings["subj"], "nsubj", det="common", rich=0.2)
+    verb = doing(d, entry, head.add(_relative(d, head)), "past" if d.chance(0.7) else "fut")
+    FRAMES[entry.kind](d, verb, entry)
+    return adjuncts(d, verb, 0.3)
 
 
 def _relative(d: Draw, head: Node) -> Node:
     """A clause about a noun that is its subject."""
-    kind = head.entry.kind if head.entry is not None else "folk"
-    human = kind in d.lexicon.groups["person"] or kind in (
-        "police",
-        "lawyer",
-        "criminal",
-        "press",
-        "sick",
-        "audience",
-    )
-    pronoun_ = d.word("who" if human else "that.relative", "PRON", "nsubj", "relative")
-    pronoun_.agreement, pronoun_.entry = head.agreement, head.entry
-    clause = event(d, "past", subject=_like(pronoun_, head), rel="acl:relcl", full=0.25)
-    return clause
-
-
-def _like(pronoun_: Node, head: Node) -> Node:
-    pronoun_.entry = head.entry
-    return pronoun_
+    human = kind_of(head) in d.lexicon.kinds("human")
+    subject = d.word("who" if human else "that.relative", "PRON", "nsubj", "relative")
+    subject.agreement, subject.entry = head.agreement, head.entry
+    return event(d, "past", subject=subject, rel="acl:relcl", full=0.25)
 
 
 @construction(1.2)
 def relative_object(d: Draw) -> Node:
-    inner = event(d, "past", frame="transitive", rel="acl:relcl", full=0.25)
-    head = next(kid for kid in inner.kids if kid.rel == "obj")
-    if head.lemma.upos != "NOUN":
-        return relative_object(d)
-    inner.kids = [kid for kid in inner.kids if kid is not head]
+    """The story that my grandfather told was sad."""
+    head = thing(d, f"{_MOVABLE}|building|law|topic|plant|tune|artwork", "obj", det="common", rich=0)
+    inner = _without(_with_object(d, head), head)
+    inner.rel = "acl:relcl"
     inner.add(d.word("that.relative", "PRON", "obj", "relative"))
-    adjective = quality(d, head.entry)
-    if adjective is None:
-        return relative_object(d)
-    head.rel, head.kids = "nsubj", [kid for kid in head.kids if kid.rel != "amod"]
-    adjective.rel = "root"
-    return _be(d, adjective, head.add(inner), "past" if d.chance(0.5) else "pres")
+    head.rel = "nsubj"
+    return _be(d, _gradable(d, kind_of(head)), head.add(adjuncts(d, inner, 0.3)))
 
 
 # --------------------------------------------------------------------------------------- noun phrases
@@ -641,352 +636,337 @@ def relative_object(d: Draw) -> Node:
 
 @construction(1.2)
 def possessive(d: Draw) -> Node:
-    verb = event(d, _tense(d), frame="transitive", full=0.4)
-    owned = next(kid for kid in verb.kids if kid.rel == "obj")
-    if owned.lemma.upos != "NOUN":
-        return possessive(d)
-    owned.kids = [kid for kid in owned.kids if kid.rel not in ("det", "nummod")]
-    return _with_object(
-        verb, owned.add(thing(d, "person", "nmod:poss", rich=0, det="named" if d.chance(0.5) else "the"))
-    )
+    """The thief stole Maria's expensive watch at the station."""
+    classes = "clothes|jewel|device|vehicle|text|toy|furniture|artwork|document|pet"
+    owned = thing(d, classes, "obj", det="bare")
+    owned.plural = d.chance(0.3)
+    owner = thing(d, "person", "nmod:poss", det="named" if d.chance(0.5) else "the", rich=0)
+    return adjuncts(d, _with_object(d, owned.add(owner), _tense(d), without="year"), 0.5)
 
 
-def _with_object(verb: Node, noun: Node) -> Node:
-    return verb
-
-
-_PARTS = {
-    "housepart": "building", "treepart": "plant", "riverpart": "water", "writing": "text", "feature": "wild|farm|flyer",
-    "quality": "clothes|furniture|vehicle",
+_WHOLES = {
+    "housepart": "building", "treepart": "plant", "riverpart": "water", "writing": "text|document",
+    "feature": "wild|farm|pet", "wingpart": "flyer", "fin": "swimmer", "quality": "clothes|furniture|vehicle|device",
 }  # fmt: skip
 
 
 @construction(1.2)
 def part_of(d: Draw) -> Node:
-    name = d.among(" ".join(_PARTS))
-    part = thing(d, name, "obj", det="the", rich=0.3)
-    whole = thing(d, _PARTS[name], "nmod", det="the", rich=0.3)
-    entry = d.lexicon.pool("verb", "prepositional")
-    seen = d.word(d.among("see observe remember describe"), "VERB", "root") if entry is None else _looking(d)
-    set_subject(seen, thing(d, "folk|artist|learner|kin", "nsubj"))
-    return adjuncts(d, seen.add(part.add(with_case(d, "of", whole))), 0.7)
-
-
-def _looking(d: Draw) -> Node:
-    verb = d.word(
-        d.among("see photograph draw.picture touch remember examine admire paint inspect"), "VERB", "root"
-    )
-    verb.tense = "past"
-    return verb
+    """The artist drew the roof of the old church."""
+    name = d.among(" ".join(_WHOLES))
+    part = d.node((entry := d.entry("noun", name)).lemma, "obj", entry).add(d.word("the", "DET", "det"))
+    part.add(with_case(d, "of", thing(d, _WHOLES[name], "nmod", det="the")))
+    seen = d.word(d.among("see describe remember examine notice mention"), "VERB", "root")
+    seen.tense = "past"
+    with_subject(seen, thing(d, "folk|artist|learner|kin|scholar", "nsubj"))
+    return seen.add(part, when(d, "past") if d.chance(0.7) else None)
 
 
 @construction(1.2)
-def numerals(d: Draw) -> Node:
-    entry = d.entry("verb", "transitive")
-    while "goods" not in entry.settings["obj"]:
-        entry = d.entry("verb", "transitive")
+def prices(d: Draw) -> Node:
+    """My sister bought three scarves for 40 euros at the market."""
     verb = d.word(d.among("buy sell"), "VERB", "root")
     verb.tense = "past"
-    set_subject(verb, thing(d, "people|trade", "nsubj"))
-    bought = thing(d, "snack|clothes|text|tool|furniture|toy|vessel", "obj", det="numeral")
-    price = d.word(d.among("euro pound dollar"), "NOUN", "obl")
-    price.plural = True
-    price.add(d.node(d.entry("number", "digits").lemma, "nummod"))
-    return verb.add(bought, with_case(d, "for", price), place(d, "shop"))
+    with_subject(verb, thing(d, "folk|kin|servant|artist", "nsubj"))
+    goods = thing(d, "snack|clothes|text|tool|furniture|toy|vessel", "obj", det="numeral")
+    price = with_case(d, "for", amount(d, d.among("euro pound dollar"), "obl"))
+    return verb.add(goods, price, where(d, "shop"))
 
 
-@construction(1)
+@construction()
 def apposition(d: Draw) -> Node:
+    """Hugo Keller, a young doctor from Vienna, visited the clinic."""
     subject = person(d, "nsubj", full=0.6)
-    role = thing(d, "trade|artist|scholar|medic|teacher|athlete|manager", "appos", det="a", rich=0.5)
+    role = _calling(d, "appos")
     role.add(with_case(d, "from", location(d, "nmod")), comma(d, "opening"), comma(d))
     verb = event(d, "past", subject=subject, full=0.4)
     subject.add(role)
     return verb
 
 
+@construction(0.8)
+def both_places(d: Draw) -> Node:
+    """The ferry travels between Tunis and Athens every week."""
+    subject = thing(d, "vehicle", "nsubj", det="the")
+    verb = d.word(d.among("travel run.move"), "VERB", "root")
+    verb.tense = _tense(d)
+    ends = joined(d, location(d, "obl"), location(d, "conj"))
+    return with_subject(verb, subject).add(with_case(d, "between", ends), when(d, verb.tense))
+
+
 # -------------------------------------------------------------------------------------- coordination
+
+
+def _other(d: Draw, classes: str, first: Node) -> Node:
+    """Something else of the same classes, or the same for want of another."""
+    for _ in range(5):
+        second = thing(d, classes, "conj")
+        if second.lemma is not first.lemma:
+            break
+    return second
 
 
 @construction(1.2)
 def joined_subjects(d: Draw) -> Node:
-    entry = d.entry("verb", "transitive|intransitive|motion|prepositional")
-    classes = entry.settings["subj"]
-    subject = joined(d, thing(d, classes, "nsubj"), thing(d, classes, "nsubj"))
-    return event(d, _tense(d), subject=subject, full=0.6)
+    """The poet and the dancer travelled to Prague."""
+    entry = d.entry("verb", ACTIONS)
+    first = thing(d, entry.settings["subj"], "nsubj")
+    verb = doing(d, entry, joined(d, first, _other(d, entry.settings["subj"], first)), _tense(d))
+    FRAMES[entry.kind](d, verb, entry)
+    return adjuncts(d, verb, 0.5)
 
 
 @construction(1.2)
 def joined_objects(d: Draw) -> Node:
+    """Vera bought a blue skirt and two hats."""
     verb = event(d, _tense(d), frame="transitive", full=0.4)
-    noun = next(kid for kid in verb.kids if kid.rel == "obj")
-    classes = verb.entry.settings["obj"] if verb.entry is not None else "food"
-    joined(d, noun, thing(d, classes, "conj"), d.among("and and or"))
+    first, classes = _part(verb, "obj"), verb.entry.settings["obj"] if verb.entry is not None else "food"
+    joined(d, first, _other(d, classes, first), d.among("and and or"))
     return verb
 
 
 @construction(1.2)
 def joined_verbs(d: Draw) -> Node:
+    """The cook chopped the onions and fried the sausages."""
     verb = event(d, "past" if d.chance(0.7) else "fut", full=0.2)
-    subject = _subject(verb)
-    second = event(d, verb.tense, subject=subject, full=0.4)
-    second.kids = [kid for kid in second.kids if kid is not subject]
-    return joined(d, verb, second, d.among("and and but")) and verb
+    subject = _part(verb, "nsubj")
+    second = _without(event(d, verb.tense, subject=subject, full=0.4), subject)
+    return joined(d, verb, second, d.among("and and but"))
 
 
 @construction(1.4)
 def joined_clauses(d: Draw) -> Node:
-    verb, second = event(d, _tense(d), full=0.3), event(d, "past", full=0.3)
-    if d.chance(0.3):
+    """The pilot waited for the passengers, but the bus did not arrive."""
+    verb, second = event(d, "past", full=0.3), event(d, "past", full=0.3)
+    conjunction = d.among("and but")
+    if conjunction == "but" and d.chance(0.5):
         _negate(d, second)
-    agreement = verb.agreement
-    joined(d, verb, second.add(comma(d, "opening")), d.among("and but and but or"))
-    verb.agreement = agreement
-    return verb
+    return joined(d, verb, second.add(comma(d, "opening")), conjunction)
 
 
 @construction(0.8)
 def joined_adjectives(d: Draw) -> Node:
+    """The streets in Dublin were narrow and crowded."""
     subject, adjective = _described(d)
-    second = quality(d, subject.entry)
-    while second is None or second.lemma is adjective.lemma:
-        second = quality(d, subject.entry)
-    joined(d, adjective, second, d.among("and but"))
-    return _be(d, adjective, subject, "past" if d.chance(0.4) else "pres")
+    second = _gradable(d, kind_of(subject))
+    while second.lemma is adjective.lemma:
+        second = _gradable(d, kind_of(subject))
+    return _be(d, joined(d, adjective, second), subject)
 
 
 # ----------------------------------------------------------------------------------- adverbial clauses
 
 
-def _subordinate(d: Draw, name: str, tenses: tuple[str, str], front: float = 0.5) -> Node:
+def _subordinate(d: Draw, name: str, tenses: tuple[str, str], front: float) -> Node:
+    """Two events under a conjunction; a person may come back as a pronoun."""
     verb = event(d, tenses[0], full=0.2)
-    first = _subject(verb)
-    again = pronoun_for(d, first) if d.chance(0.4) and not d.chance(front) and _is_person(d, first) else None
-    inner = event(d, tenses[1], subject=again, full=0.2)
-    return _after(d, verb, inner, name, front=again is None and d.chance(front))
-
-
-def _is_person(d: Draw, node: Node) -> bool:
-    return node.lemma.upos == "PROPN" or (
-        node.entry is not None and node.entry.kind in d.lexicon.groups["person"]
-    )
+    subject = _part(verb, "nsubj")
+    known = kind_of(subject) in d.lexicon.kinds("human") and d.chance(0.4)
+    inner = event(d, tenses[1], subject=pronoun_for(d, subject) if known else None, full=0.2)
+    return _under(d, verb, inner, name, front=not known and d.chance(front))
 
 
 @construction(1.2)
 def because(d: Draw) -> Node:
+    """The guests left because they missed their children."""
     return _subordinate(d, "because", ("past", "past"), 0.2)
 
 
 @construction(1.1)
 def when_clause(d: Draw) -> Node:
+    """When the bell rang, the pupils closed the books."""
     return _subordinate(d, "when", ("past", "past"), 0.6)
 
 
-@construction(1)
+@construction()
 def conditional(d: Draw) -> Node:
+    """If the wind stops, the sailors will cross the lake."""
     return _subordinate(d, d.among("if if unless"), ("fut", "pres"), 0.6)
 
 
 @construction(0.9)
 def although(d: Draw) -> Node:
+    """Although the soup was cold, the guests ate it."""
     return _subordinate(d, "although", ("past", "past"), 0.6)
 
 
-@construction(1)
+@construction()
 def before_after(d: Draw) -> Node:
+    """The actor read the script before he met the director."""
     return _subordinate(d, d.among("before after"), ("past", "past"), 0.5)
 
 
 @construction(0.8)
 def while_clause(d: Draw) -> Node:
-    verb = event(d, "past", full=0.2)
-    return _after(d, verb, _active(d, "pastprog"), "while", front=d.chance(0.4))
+    """The dog slept while the children were singing a song."""
+    return _under(d, event(d, "past", full=0.2), event(d, "pastprog", full=0.2), "while", front=d.chance(0.4))
 
 
-@construction(1)
+@construction()
 def purpose(d: Draw) -> Node:
-    verb = event(d, "past", frame=d.among("motion transitive giving"), full=0.1)
-    subject = _subject(verb)
-    inner = event(d, "inf", subject=subject, rel="advcl", full=0.3)
-    inner.kids = [kid for kid in inner.kids if kid is not subject]
-    return verb.add(inner)
+    """Teresa went to the library to read a newspaper."""
+    verb = event(d, "past", frame=d.among("motion motion giving"), full=0.1)
+    return verb.add(_infinitive(d, _part(verb, "nsubj"), "advcl"))
 
 
 @construction(0.7)
 def weather(d: Draw) -> Node:
-    entry = d.entry("verb", "raining")
-    verb = d.node(entry.lemma, "root", entry)
+    """It snowed in Bergen when the train arrived at the station."""
+    verb = d.node(d.entry("verb", "raining").lemma, "root")
     verb.tense = d.among("past past fut")
-    verb.add(d.word("it", "PRON", "expl"), with_case(d, "in", location(d, "obl")), when(d, verb.tense))
-    if verb.tense == "past" and d.chance(0.5):
-        return _after(d, verb, event(d, "past", full=0.2), d.among("before after when while"))
-    return verb
+    verb.add(d.word("it", "PRON", "expl"), with_case(d, "in", location(d, "obl")))
+    if verb.tense == "past" and d.chance(0.6):
+        return _under(d, verb, event(d, "past", full=0.2), d.among("before after when while"))
+    return verb.add(when(d, verb.tense))
 
 
 # -------------------------------------------------------------------------------------------- requests
 
 
-def _request(d: Draw, name: str) -> Node:
-    """A verb in one of the ways a wish is put: an order, a wish, a polite question."""
-    inner = d.word(name, "VERB", "root")
-    way = d.among("order order wish question please")
-    if way in ("order", "please"):
-        inner.tense = "imp"
-        return inner.add(d.word("please", "ADV", "advmod", "comment")) if way == "please" else inner
+def _request(d: Draw, name: str, *parts: Node | None) -> Node:
+    """A wish with its parts, in one of the ways that wishes are put."""
+    verb = d.word(name, "VERB", "root").add(*parts)
+    way = d.among("order order please wish question")
     if way == "question":
-        inner.tense, inner.inverted, inner.question = "pres", True, True
-        inner.modal = d.word(d.among("can could would"), "AUX", "aux")
-        set_subject(inner, pronoun(d, "you", "nsubj"))
-        return inner
-    inner.tense, inner.agreement = "inf", I
-    return inner
+        verb.modal = d.word(d.among("can could would"), "AUX", "aux")
+        verb.tense = "pres"
+        return _asked(with_subject(verb, pronoun(d, "you", "nsubj")))
+    if way == "wish":
+        verb.tense, verb.rel, verb.agreement = "inf", "xcomp", ME
+        wish = d.word(d.among("want need"), "VERB", "root")
+        wish.tense = "pres"
+        return with_subject(wish, pronoun(d, "I", "nsubj")).add(verb)
+    verb.tense = "imp"
+    return verb.add(d.word("please", "ADV", "advmod", "comment")) if way == "please" else verb
 
 
-def _put(d: Draw, inner: Node) -> Node:
-    """The whole request around its verb, once its slots are filled."""
-    if inner.tense != "inf":
-        return inner
-    inner.rel = "xcomp"
-    wish = d.word(d.among("want need"), "VERB", "root")
-    wish.tense = "pres"
-    set_subject(wish, pronoun(d, "I", "nsubj"))
-    return wish.add(inner)
-
-
-def _slot(d: Draw, name: str, noun: Node, prep: str = "") -> Node:
-    mark_slot(noun, name)
-    return with_case(d, prep, noun) if prep else noun
+def _slot(d: Draw, label: str, prep: str, noun: Node) -> Node:
+    return with_case(d, prep, mark_slot(noun, label))
 
 
 def _date(d: Draw) -> Node:
     if d.chance(0.5):
-        return _slot(d, "date", d.node(d.entry("name", "weekday").lemma, "obl"), "on")
-    node = d.word(d.among("tomorrow tonight today"), "ADV", "advmod", "time")
-    return mark_slot(node, "date")
+        return _slot(d, "date", "on", d.node(d.entry("name", "weekday").lemma, "obl"))
+    return mark_slot(d.word(d.among("tomorrow tonight today"), "ADV", "advmod", "time"), "date")
 
 
-def _clock(d: Draw) -> Node:
-    return _slot(d, "time", d.node(d.entry("number", "clock").lemma, "obl"), "at")
+def _clock(d: Draw, prep: str = "at") -> Node:
+    return _slot(d, "time", prep, d.node(d.entry("number", "clock").lemma, "obl"))
 
 
-def _party(d: Draw) -> Node:
-    count = d.node(d.entry("word", "NUM").lemma, "obl")
-    return _slot(d, "count", count, "for")
+def _restaurant(d: Draw, prep: str) -> Node:
+    return _slot(d, "restaurant", prep, d.node(d.entry("name", "dining").lemma, "obl"))
+
+
+def _one(d: Draw, name: str) -> Node:
+    return d.word(name, "NOUN", "obj").add(d.word("a", "DET", "det"))
 
 
 @construction(1.2, intent="book_flight")
 def book_flight(d: Draw) -> Node:
-    verb = _request(d, d.among("book reserve"))
-    flight = d.word("flight", "NOUN", "obj").add(d.word("a", "DET", "det"))
-    verb.add(flight)
+    """Book a flight from Oslo to Madrid on Friday."""
+    flight = _one(d, "flight")
     if d.chance(0.7):
-        flight.add(_slot(d, "from_city", location(d, "nmod"), "from"))
-    flight.add(_slot(d, "to_city", location(d, "nmod"), "to"))
-    return _put(d, verb.add(_date(d)))
+        flight.add(_slot(d, "from_city", "from", location(d, "nmod")))
+    flight.add(_slot(d, "to_city", "to", location(d, "nmod")))
+    return _request(d, d.among("book reserve"), flight, _date(d))
 
 
-@construction(1, intent="book_table")
+@construction(intent="book_table")
 def book_table(d: Draw) -> Node:
-    verb = _request(d, d.among("book reserve"))
-    table = d.word("table.furniture", "NOUN", "obj").add(d.word("a", "DET", "det"))
-    where = _slot(d, "restaurant", d.node(d.entry("name", "dining").lemma, "obl"), "at")
-    verb.add(table, _party(d), where)
-    return _put(d, verb.add(_date(d), _clock(d) if d.chance(0.6) else None))
+    """Can you book a table for four at Rialto tonight?"""
+    guests = _slot(d, "count", "for", d.node(d.entry("word", "NUM").lemma, "obl"))
+    parts = (_one(d, "table.furniture"), guests, _restaurant(d, "at"), _date(d))
+    return _request(d, d.among("book reserve"), *parts, _clock(d) if d.chance(0.5) else None)
 
 
-@construction(1, intent="order_food")
+@construction(intent="order_food")
 def order_food(d: Draw) -> Node:
-    verb = _request(d, "order.food")
-    food = thing(d, "snack", "obj", det="numeral", rich=0.4)
-    verb.add(mark_slot(food, "dish"))
-    if d.chance(0.5):
+    """Please order three hot pizzas and lemonade from Sakura."""
+    food = mark_slot(thing(d, "snack", "obj", det="numeral", rich=0.5), "dish")
+    if d.chance(0.7):
         joined(d, food, mark_slot(thing(d, "drink|meal", "conj", det="bare", rich=0.3), "dish"))
-    return _put(d, verb.add(_slot(d, "restaurant", d.node(d.entry("name", "dining").lemma, "obl"), "from")))
+    return _request(d, "order.food", food, _restaurant(d, "from"))
 
 
-@construction(1, end="?", intent="get_weather")
+@construction(end="?", intent="get_weather")
 def get_weather(d: Draw) -> Node:
+    """Will it snow in Geneva tomorrow?"""
     verb = d.node(d.entry("verb", "raining").lemma, "root")
-    verb.tense, verb.inverted, verb.question = "fut", True, True
-    verb.add(
-        d.word("it", "PRON", "expl", "nsubj"),
-        _slot(d, "city", location(d, "obl", d.among("city city country")), "in"),
+    verb.tense = "fut"
+    city = _slot(d, "city", "in", location(d, "obl", d.among("city city country")))
+    part = d.word(d.among("morning afternoon evening"), "NOUN", "obl", "time").add(
+        d.word("the", "DET", "det")
     )
-    return verb.add(_date(d), with_case(d, "in", d.word(d.among("morning afternoon evening"), "NOUN", "obl", "time")
-                                        .add(d.word("the", "DET", "det"))) if d.chance(0.6) else None)  # fmt: skip
+    verb.add(d.word("it", "PRON", "expl"), city, _date(d))
+    return _asked(verb.add(_slot(d, "part_of_day", "in", part)) if d.chance(0.6) else verb)
 
 
-@construction(1, intent="set_alarm")
+@construction(intent="set_alarm")
 def set_alarm(d: Draw) -> Node:
-    verb = _request(d, "set.alarm")
-    verb.add(d.word("alarm", "NOUN", "obj").add(d.word("a", "DET", "det")))
-    return _put(
-        d, verb.add(_slot(d, "time", d.node(d.entry("number", "clock").lemma, "obl"), "for"), _date(d))
-    )
+    """Set an alarm for 7:45 on Monday."""
+    return _request(d, "set.alarm", _one(d, "alarm"), _clock(d, "for"), _date(d))
 
 
-@construction(1, intent="play_music")
+@construction(intent="play_music")
 def play_music(d: Draw) -> Node:
-    verb = _request(d, "play.music")
-    song = thing(d, "tune", "obj", det="a", rich=0.6)
-    verb.add(mark_slot(song, "music_item"))
-    song.add(_slot(d, "artist", person(d, "nmod", full=1), "by"))
-    noun = thing(d, "room", "obl", det="the", rich=0)
-    return _put(d, verb.add(_slot(d, "room", noun, "in") if d.chance(0.6) else None))
+    """Play a sad song by Elena Novak in the kitchen."""
+    song = mark_slot(thing(d, "tune", "obj", det="a", rich=0.6), "music_item")
+    song.add(_slot(d, "artist", "by", person(d, "nmod", full=1)))
+    room = _slot(d, "room", "in", thing(d, "room", "obl", det="the", rich=0))
+    return _request(d, "play.music", song, room if d.chance(0.6) else None)
 
 
-@construction(1, intent="send_message")
+@construction(intent="send_message")
 def send_message(d: Draw) -> Node:
-    verb = _request(d, "send")
-    sent = d.word(d.among("message letter.mail note.message"), "NOUN", "obj").add(d.word("a", "DET", "det"))
-    verb.add(sent, _slot(d, "contact", person(d, "obl", full=0.5), "to"))
-    return _put(
-        d, verb.add(with_case(d, "about", mark_slot(thing(d, "event|topic", "obl", det="the"), "topic")))
-    )
+    """I want to send a message to Viktor about the meeting."""
+    contact = _slot(d, "contact", "to", person(d, "obl", full=0.5))
+    topic = _slot(d, "topic", "about", thing(d, "event|topic", "obl", det="the"))
+    return _request(d, "send", _one(d, d.among("message letter.mail note.message")), contact, topic)
 
 
-@construction(1, intent="buy_ticket")
+@construction(intent="buy_ticket")
 def buy_ticket(d: Draw) -> Node:
-    verb = _request(d, "buy")
+    """Buy two tickets for the concert in Athens."""
     tickets = d.word("ticket", "NOUN", "obj")
     tickets.plural = True
-    number = mark_slot(d.node(d.entry("word", "NUM").lemma, "nummod"), "count")
-    verb.add(tickets.add(number))
-    tickets.add(with_case(d, "for", mark_slot(thing(d, "show|contest", "nmod", det="the"), "event")))
-    return _put(d, verb.add(_slot(d, "city", location(d, "obl"), "in"), _date(d) if d.chance(0.7) else None))
+    tickets.add(mark_slot(d.node(d.entry("word", "NUM").lemma, "nummod"), "count"))
+    tickets.add(_slot(d, "event", "for", thing(d, "show|contest", "nmod", det="the")))
+    city = _slot(d, "city", "in", location(d, "obl"))
+    return _request(d, "buy", tickets, city, _date(d) if d.chance(0.7) else None)
 
 
-@construction(1, intent="switch_device")
+@construction(intent="switch_device")
 def switch_device(d: Draw) -> Node:
-    verb = _request(d, d.among("turn_on turn_off switch_on").replace("_", " "))
-    verb.add(mark_slot(thing(d, "device|lighting", "obj", det="the"), "device"))
-    return _put(d, verb.add(_slot(d, "room", thing(d, "room", "obl", det="the", rich=0.3), "in"), _clock(d)))
+    """Turn off the heater in the bedroom at 9:00."""
+    device = mark_slot(thing(d, "device", "obj", det="the", rich=0.15), "device")
+    room = _slot(d, "room", "in", thing(d, "room", "obl", det="the"))
+    verb = ("turn on", "turn off", "switch on")[int(d.share() * 3)]
+    return _request(d, verb, device, room, _clock(d) if d.chance(0.6) else _date(d))
 
 
-@construction(1, intent="transfer_money")
+@construction(intent="transfer_money")
 def transfer_money(d: Draw) -> Node:
-    verb = _request(d, d.among("transfer send pay"))
-    amount = d.word(d.among("euro pound dollar"), "NOUN", "obj")
-    amount.plural = True
-    amount.add(d.node(d.entry("number", "digits").lemma, "nummod"))
-    verb.add(mark_slot(amount, "amount"), _slot(d, "recipient", person(d, "obl", full=0.6), "to"))
-    return _put(d, verb.add(_date(d)))
+    """Transfer 250 euros to Paula Marin on Tuesday."""
+    money = mark_slot(amount(d, d.among("euro pound dollar"), "obj"), "amount")
+    recipient = _slot(d, "recipient", "to", person(d, "obl", full=0.6))
+    return _request(d, d.among("transfer send pay"), money, recipient, _date(d))
 
 
-@construction(1, intent="set_reminder")
+@construction(intent="set_reminder")
 def set_reminder(d: Draw) -> Node:
-    verb = _request(d, "remind")
-    verb.add(pronoun(d, "I", "obj"))
-    verb.add(with_case(d, "about", mark_slot(thing(d, "event", "obl", det="the", rich=0.5), "event")))
-    return _put(d, verb.add(_date(d), _clock(d)))
+    """Remind me about the interview tomorrow at 10:30."""
+    about = _slot(d, "event", "about", thing(d, "event", "obl", det="the", rich=0.5))
+    return _request(d, "remind", pronoun(d, "I", "obj"), about, _date(d), _clock(d))
 
 
 @construction(0.8, end="?", intent="find_place")
 def find_place(d: Draw) -> Node:
+    """Where can I find a small bakery in Krakow?"""
     verb = d.word("find", "VERB", "root")
-    verb.tense, verb.inverted, verb.question = "pres", True, False
+    verb.tense, verb.inverted = "pres", True
     verb.modal = d.word(d.among("can could"), "AUX", "aux")
-    set_subject(verb, pronoun(d, "I", "nsubj"))
+    with_subject(verb, pronoun(d, "I", "nsubj"))
     sought = mark_slot(thing(d, "eatery|shop|clinic|stage", "obj", det="a", rich=0.6), "place_type")
-    verb.add(d.word("where", "ADV", "advmod", "wh"), sought)
-    return verb.add(_slot(d, "city", location(d, "obl"), "in"), _date(d) if d.chance(0.5) else None)
+    verb.add(d.word("where", "ADV", "advmod", "wh"), sought, _slot(d, "city", "in", location(d, "obl")))
+    return verb.add(_date(d)) if d.chance(0.5) else verb

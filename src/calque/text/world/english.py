@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from typing import NamedTuple
 
 from calque.text.world.lexicon import Lemma, lexicon
 from calque.text.world.meaning import PASSIVE, SATELLITE, SHE, TENSE, Node
@@ -11,18 +12,18 @@ from calque.text.world.surface import Dressed, Language
 
 #: Where words stand around their head (at 0): a clause's words outside, a noun phrase's words inside.
 ORDER = {
-    "cc": -900, "mark": -880, "vocative": -870, "comment": -860, "front": -850, "wh": -800, "relative": -800, "inversion": -700,
-    "expl": -650, "nsubj": -600, "nsubj:pass": -600, "aux": -500, "negation": -490, "second": -480,
-    "third": -470, "frequency": -460, "case": -90, "det": -80, "nmod:poss": -78, "nummod": -70, "degree": -65,
-    "amod": -60, "compound": -50, "particle": 5, "flat": 5, "genitive": 90, "iobj": 10, "obj": 20,
-    "compound:prt": 25, "amod:last": 28, "xcomp": 30, "nmod": 35, "obl:agent": 38, "obl": 40, "advmod": 45,
-    "obl:tmod": 60, "time": 60, "appos": 62, "acl:relcl": 65, "csubj": 70, "ccomp": 72, "advcl": 75,
-    "conj": 80, "opening": -1000, "closing": 900, "punct": 1000, "discourse": 800,
+    "opening": -1000, "cc": -900, "mark": -880, "vocative": -870, "comment": -860, "front": -850, "wh": -800,
+    "relative": -800, "inversion": -700, "expl": -650, "nsubj": -600, "nsubj:pass": -600, "aux": -500,
+    "negation": -490, "second": -480, "third": -470, "frequency": -460,
+    "case": -90, "det": -80, "nmod:poss": -78, "nummod": -70, "degree": -65, "amod": -60,
+    "flat": 5, "particle": 5, "iobj": 10, "obj": 20, "manner": 25, "xcomp": 30, "nmod": 35, "obl:agent": 38,
+    "obl": 40, "advmod": 45, "obl:tmod": 60, "time": 60, "appos": 62, "acl:relcl": 65, "csubj": 70,
+    "ccomp": 72, "advcl": 75, "conj": 80, "genitive": 90, "closing": 900, "punct": 1000,
 }  # fmt: skip
 
+_AFTER = {"inf": "base", "fut": "base", "perf": "done", "prog": "ing", "pastprog": "ing"}
 _BE = {"pres": ("am", "are", "is", "are", "are"), "past": ("was", "were", "was", "were", "were")}
-_MODALS = frozenset({"can", "must", "should", "may", "would", "could"})
-_AN = re.compile(r"(?!uni|use|usu|eu|one\b|once|ut)[aeiou]|hour|honest|8|18\b", re.IGNORECASE)
+_AN = re.compile(r"(?!uni|use|usu|eu|one)[aeiou]|hour|honest", re.IGNORECASE)
 
 
 @cache
@@ -53,9 +54,7 @@ def verb_form(lemma: Lemma, form: str) -> str:
     if form == "base":
         return word
     if form == "s":
-        return {"have": "has", "do": "does", "go": "goes", "veto": "vetoes", "echo": "echoes"}.get(
-            word
-        ) or _with_s(word)
+        return word + "es" if word in ("go", "veto") else _with_s(word)
     if form == "ing":
         return _ing(word, lemma)
     past = lemma.forms.get("past") or _past(word)
@@ -118,8 +117,12 @@ def dress(node: Node, parent: Node | None) -> Dressed:
     return Dressed(lemma.text, node.kids)
 
 
+def _numbered(node: Node) -> str:
+    return plural(node.lemma) if node.plural else node.lemma.text
+
+
 def _noun(node: Node) -> Dressed:
-    text = plural(node.lemma) if node.plural else node.lemma.text
+    text = _numbered(node)
     if node.rel != "nmod:poss":
         return Dressed(text, node.kids)
     mark = "'" if node.plural and text.endswith("s") else "'s"
@@ -137,69 +140,71 @@ def _compared(node: Node) -> Dressed:
 # --------------------------------------------------------------------------------------- predicates
 
 
+class _Aux(NamedTuple):
+    """An auxiliary in the form it has, with the key it says and its relation."""
+
+    text: str
+    name: str
+    key: int
+    rel: str = "aux"
+
+
 def _predicate(node: Node) -> Dressed:
     """A predicate with its auxiliaries: the first is finite, each decides the form of the next."""
     chain, form = _auxiliaries(node)
-    kids = list(node.kids)
     if node.copula is not None:
-        chain.append((_be(form, node), "be", node.copula.key, "cop"))
-        text, keys = _plain(node, kids)
-    else:
-        if not chain and form in ("pres", "past", "imp") and (node.negation or node.inverted):
-            if node.lemma.text != "be":
-                chain.append((_finite("do", form, node), "do", 0, "aux"))
-                form = "base"
-        text, keys = _main(node, form), ()
-        if node.lemma.particle:
-            kids.append(_added(node.lemma.particle, node.lemma.particle, "ADP", "particle",
-                               node.key + SATELLITE, "compound:prt"))  # fmt: skip
-    kids += _placed(node, chain)
-    return Dressed(text, kids, keys)
+        chain.append(_Aux(_be(form, node), "be", node.copula.key, "cop"))
+        said = _compared(node) if node.degree else Dressed(_numbered(node), node.kids)
+        return Dressed(said.text, [*said.kids, *_placed(node, chain)], said.keys)
+    if _needs_do(node, chain):
+        chain.append(_Aux(_finite("do", form, node), "do", 0))
+        form = "base"
+    kids = [*node.kids, *_placed(node, chain)]
+    particle = node.lemma.particle
+    if particle:
+        kids.append(_added(particle, particle, "ADP", "particle", node.key + SATELLITE, "compound:prt"))
+    return Dressed(_main(node, form), kids)
 
 
-def _plain(node: Node, kids: list[Node]) -> tuple[str, tuple[int, ...]]:
-    """A noun or adjective as predicate."""
-    if node.degree:
-        text, more, keys = _compared(node)
-        kids += more[len(node.kids) :]
-        return str(text), keys
-    return plural(node.lemma) if node.plural else node.lemma.text, ()
+def _needs_do(node: Node, chain: list[_Aux]) -> bool:
+    turned = node.negation is not None or node.inverted
+    return turned and not chain and node.lemma.text != "be"
 
 
-def _auxiliaries(node: Node) -> tuple[list[tuple[str, str, int, str]], str]:
-    """Auxiliaries as (word, lemma, key, relation), and the form of what comes after them."""
+def _auxiliaries(node: Node) -> tuple[list[_Aux], str]:
+    """Auxiliaries, and the form of what comes after them."""
     tense, key, modal = node.tense, node.key + TENSE, node.modal
-    chain: list[tuple[str, str, int, str]] = []
-    form = {"inf": "base", "fut": "base", "perf": "done", "prog": "ing", "pastprog": "ing"}.get(tense, tense)
+    chain, form = [], _AFTER.get(tense, tense)
     if modal is not None:
-        chain.append((modal.lemma.text, modal.lemma.text, modal.key, "aux"))
+        chain.append(_Aux(modal.lemma.text, modal.lemma.text, modal.key))
         form = "base"
     elif tense == "inf":
-        chain.append(("to", "to.infinitive", 0, "mark"))
+        chain.append(_Aux("to", "to.infinitive", 0, "mark"))
     elif tense == "fut":
-        chain.append(("will", "will", key, "aux"))
+        chain.append(_Aux("will", "will", key))
     elif tense == "perf":
-        chain.append((_finite("have", "pres", node), "have", key, "aux"))
+        chain.append(_Aux(_finite("have", "pres", node), "have", key))
     elif tense in ("prog", "pastprog"):
-        chain.append((_be("past" if tense == "pastprog" else "pres", node), "be", key, "aux"))
+        chain.append(_Aux(_be("past" if tense == "pastprog" else "pres", node), "be", key))
     if node.passive:
-        chain.append((_be(form, node), "be", node.key + PASSIVE, "aux:pass"))
+        chain.append(_Aux(_be(form, node), "be", node.key + PASSIVE, "aux:pass"))
         form = "done"
     return chain, form
 
 
-def _placed(node: Node, chain: list[tuple[str, str, int, str]]) -> list[Node]:
-    places = ["inversion" if node.inverted else "aux", "second", "third"]
-    words = []
+def _placed(node: Node, chain: list[_Aux]) -> list[Node]:
+    """Auxiliaries and negation as words in their places; `can not` is one word."""
+    places, words = ("inversion" if node.inverted else "aux", "second", "third"), []
     for place, (text, name, key, rel) in zip(places, chain, strict=False):
-        upos = "PART" if name == "to.infinitive" else "AUX"
-        words.append(_added(text, name, upos, place, key, rel))
+        words.append(_added(text, name, "PART" if rel == "mark" else "AUX", place, key, rel))
     negation = node.negation
     if negation is None:
         return words
+    if words[0].text == "can" and not node.inverted:
+        words[0].text, words[0].also = "cannot", (negation.key,)
+        return words
     place = "aux" if node.tense == "inf" else "negation"
-    said = _added("not", "not", "PART", place, negation.key, "advmod")
-    return [said, *words]
+    return [_added("not", "not", "PART", place, negation.key, "advmod"), *words]
 
 
 def _be(form: str, node: Node) -> str:

@@ -1,4 +1,4 @@
-"""Far: Georgian letters, verb last, postpositions and case endings, no articles, nothing shared with English."""
+"""Far: Georgian letters, verb last, postpositions and case endings, no articles, no string of English."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ SOUNDS = Phonology(
 )
 #: Latin letters, and what the names of the lexicon sound like here.
 _LETTERS = str.maketrans(dict(zip("abcdefghijklmnopqrstuvwxyz", "აბცდეფგჰიჯკლმნოპქრსტუვწხყზ", strict=True)))
-PUNCTUATION = {".": "።", ",": "፣", "?": "፧", "!": "።"}
+PUNCTUATION = {".": "።", ",": "፣", "?": "፧"}
 
 ORDER = {
-    "opening": -1000, "vocative": -900, "comment": -890, "front": -880, "advcl": -870, "expl": -860,
-    "time": -840, "obl:tmod": -840, "nsubj": -800, "nsubj:pass": -800, "ccomp": -780, "csubj": -790,
-    "obl:agent": -750, "obl": -740, "iobj": -730, "wh": -725, "relative": -725, "inversion": 20, "third": 20, "particle": 5, "genitive": 5, "obj": -720, "xcomp": -710, "advmod": -700,
-    "frequency": -690, "negation": -680, "acl:relcl": -200, "nmod": -190, "nmod:poss": -180, "det": -170,
-    "nummod": -160, "degree": -150, "amod": -140, "compound": -130, "flat": 5, "case": 10, "aux": 20,
-    "second": 20, "appos": 30, "mark": 40, "question": 50, "conj": 60, "cc": 70, "discourse": 800,
-    "closing": 900, "punct": 1000,
+    "opening": -1000, "vocative": -900, "comment": -890, "front": -880, "advcl": -870, "time": -840,
+    "obl:tmod": -840, "expl": -830, "nsubj": -800, "nsubj:pass": -800, "csubj": -790, "ccomp": -780,
+    "obl:agent": -750, "obl": -740, "iobj": -730, "relative": -725, "wh": -725, "obj": -720, "xcomp": -710,
+    "advmod": -700, "manner": -700, "frequency": -690,
+    "acl:relcl": -200, "nmod": -190, "nmod:poss": -180, "det": -170, "nummod": -160, "degree": -150,
+    "amod": -140, "flat": 5, "case": 10, "second": 20, "aux": 25, "appos": 30, "mark": 40, "question": 50,
+    "conj": 60, "cc": 70, "closing": 900, "punct": 1000,
 }  # fmt: skip
 
 _FUSED = {
@@ -74,7 +74,7 @@ def dress(node: Node, parent: Node | None) -> Dressed:
 
 def _plain(node: Node, parent: Node | None) -> Dressed:
     stem, upos = stems()[node.lemma], node.lemma.upos
-    if upos in ("NOUN", "PROPN", "PRON"):
+    if upos in ("NOUN", "PROPN", "PRON") or (upos == "NUM" and node.kids):
         return _noun(node, parent, stem)
     if node.degree:
         return Dressed(
@@ -89,7 +89,11 @@ def _is_silent(node: Node) -> bool:
     if upos == "DET":
         return name in ("the", "a")
     if upos == "PRON":
-        return rel == "expl" or node.place == "relative" or (rel == "nsubj" and "object" in node.lemma.forms)
+        return (
+            rel == "expl"
+            or node.place == "relative"
+            or (rel == "nsubj" and node.lemma.forms.get("kind") == "pronoun")
+        )
     return rel == "expl"
 
 
@@ -115,7 +119,7 @@ def _noun(node: Node, parent: Node | None, stem: str) -> Dressed:
 
 def _predicate(node: Node) -> Dressed:
     """One word says tense, voice, negation and person; a modal verb follows in a word of its own."""
-    asked = [_added("whether", "SCONJ", "question", 0, "discourse")] if node.question else []
+    asked = [_added("whether.question", "PART", "question", 0, "discourse")] if node.question else []
     if node.copula is not None:
         return _nominal(node, asked)
     kids, stem = [*node.kids, *asked], stems()[node.lemma]

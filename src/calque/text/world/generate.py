@@ -5,17 +5,17 @@ from __future__ import annotations
 from bisect import bisect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import accumulate, combinations
 
 from calque.errors import BadSetting
 from calque.recipe import suggestion
-from calque.text.world.constructions import Construction, cumulative
+from calque.text.world.constructions import CONSTRUCTIONS, Construction
 from calque.text.world.english import ENGLISH
 from calque.text.world.far import FAR
 from calque.text.world.lexicon import lexicon
 from calque.text.world.meaning import Draw, Node
 from calque.text.world.near import NEAR
-from calque.text.world.surface import Language, WorldSide, lay_out, link, side
+from calque.text.world.surface import Language, Layout, WorldSide, link, side
 
 SPOKEN: dict[str, Language] = {"en": ENGLISH, "near": NEAR, "far": FAR}
 LANGUAGES = tuple(SPOKEN)
@@ -54,7 +54,8 @@ def _check(count: int, languages: Sequence[str]) -> None:
 
 def _stream(count: int, seed: int, languages: tuple[str, ...]) -> Iterator[WorldSentence]:
     d = Draw(lexicon(), seed)
-    kinds, weights = cumulative()
+    kinds = list(CONSTRUCTIONS.values())
+    weights = list(accumulate(kind.weight for kind in kinds))
     for _ in range(count):
         d.begin()
         kind = kinds[bisect(weights, d.share() * weights[-1])]
@@ -68,7 +69,7 @@ def _closed(d: Draw, kind: Construction) -> Node:
 
 
 def _say(kind: Construction, root: Node, languages: tuple[str, ...]) -> WorldSentence:
-    words = {name: lay_out(root, SPOKEN[name]) for name in languages}
-    sides = {name: side(words[name], SPOKEN[name]) for name in languages}
-    links = {(a, b): link(words[a], words[b]) for a, b in combinations(languages, 2)}
+    laid = {name: Layout(root, SPOKEN[name]) for name in languages}
+    sides = {name: side(laid[name], SPOKEN[name]) for name in languages}
+    links = {(a, b): link(laid[a], laid[b]) for a, b in combinations(languages, 2)}
     return WorldSentence(kind.name, kind.intent, sides, links)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from calque.errors import BadInput
 
 LEXICON = Path(__file__).with_name("lexicon.txt")
+_FORMS = frozenset({"plural", "past", "done", "object", "kind"})
 _UPOS = {"noun": "NOUN", "verb": "VERB", "adj": "ADJ", "adverb": "ADV", "name": "PROPN", "number": "NUM"}
 
 
@@ -75,7 +76,8 @@ class Lexicon:
         self.lemmas: dict[str, Lemma] = {}
         self.groups: dict[str, tuple[str, ...]] = {}
         self._entries: dict[tuple[str, str], list[Entry]] = {}
-        self._pools: dict[tuple[str, str], Pool] = {}
+        self._pools: dict[tuple[str, str, str], Pool] = {}
+        self._kinds: dict[str, tuple[str, ...]] = {}
         for number, section, rank, line in _lines(path):
             self._add(number, section, rank, line)
 
@@ -98,19 +100,44 @@ class Lexicon:
     def _lemma(self, word: str, upos: str, settings: Mapping[str, str]) -> Lemma:
         text, _, sense = word.partition(".") if len(word) > 1 and upos != "PUNCT" else (word, "", "")
         named = word if sense and upos not in CLOSED else ""
-        lemma = Lemma(text, named, upos, settings.get("particle", ""), MappingProxyType(dict(settings)))
+        forms = {name: value for name, value in settings.items() if name in _FORMS}
+        lemma = Lemma(text, named, upos, settings.get("particle", ""), MappingProxyType(forms))
         key = lemma.key if upos not in CLOSED else f"{word} {upos}"
         return self.lemmas.setdefault(key, lemma)
 
-    def pool(self, part: str, classes: str) -> Pool:
-        """Entries of these classes (joined by |), drawn by their weights."""
-        if (part, classes) not in self._pools:
-            kinds = dict.fromkeys(k for c in classes.split("|") for k in self.groups.get(c, (c,)))
-            found = [entry for kind in kinds for entry in self._entries.get((part, kind), ())]
-            if not found and part != "adj":
-                raise BadInput(f"no {part} of class {classes}", where=self.path)
-            self._pools[part, classes] = Pool.of(found)
-        return self._pools[part, classes]
+    def pool(self, part: str, classes: str, *, without: str = "") -> Pool:
+        """Entries of these classes (joined by |), but for those that have the setting `without`."""
+        name = (part, classes, without)
+        if name not in self._pools:
+            found = [entry for kind in self.kinds(classes) for entry in self._entries.get((part, kind), ())]
+            self._pools[name] = self._kept(name, found, without)
+        return self._pools[name]
+
+    def verbs(self, frames: str, role: str, kind: str, *, without: str = "") -> Pool:
+        """Verbs of these frames that a thing of this kind can be the `subj` or the `obj` of."""
+        name = (frames, f"{role} {kind}", without)
+        if name not in self._pools:
+            every = self.pool("verb", frames).entries
+            found = [entry for entry in every if kind in self.kinds(entry.settings.get(role, ""))]
+            self._pools[name] = self._kept(name, found, without)
+        return self._pools[name]
+
+    def _kept(self, name: tuple[str, str, str], found: list[Entry], without: str) -> Pool:
+        kept = [entry for entry in found if without not in entry.settings]
+        if not kept:
+            raise BadInput(f"no word for {' '.join(name)}", where=self.path, remedy="add one under its class")
+        return Pool.of(kept)
+
+    def kinds(self, classes: str) -> tuple[str, ...]:
+        """The single classes behind some classes joined by |."""
+        if classes not in self._kinds:
+            kinds = (kind for c in classes.split("|") for kind in self.groups.get(c, (c,)))
+            self._kinds[classes] = tuple(dict.fromkeys(kinds))
+        return self._kinds[classes]
+
+    def has(self, part: str, kind: str) -> bool:
+        """Whether there is any word of a class."""
+        return (part, kind) in self._entries
 
     def word(self, name: str, upos: str) -> Lemma:
         """A word by name, such as ("that.clause", "SCONJ")."""

@@ -9,12 +9,12 @@ import numpy as np
 
 from calque.text.world.lexicon import Entry, Lemma, Lexicon, Pool
 
-#: A key names one piece of meaning; words of two languages that share a key are linked. The last two bits tell
-#: a node's own word from those that only some languages spell out.
+#: A key names one piece of meaning; words of two languages that share a key are linked. The last two bits
+#: tell a node's own word from those that only some languages spell out.
 OWN, TENSE, PASSIVE, SATELLITE = range(4)
 
 #: Person and number of a subject.
-I, YOU, SHE, WE, THEY = range(5)
+ME, YOU, SHE, WE, THEY = range(5)
 
 
 @dataclass(slots=True, eq=False)
@@ -83,8 +83,8 @@ class Draw:
     def pick(self, pool: Pool) -> Entry:
         return pool.at(self._next())
 
-    def entry(self, part: str, classes: str) -> Entry:
-        return self.pick(self.lexicon.pool(part, classes))
+    def entry(self, part: str, classes: str, *, without: str = "") -> Entry:
+        return self.pick(self.lexicon.pool(part, classes, without=without))
 
     def node(self, lemma: Lemma, rel: str, entry: Entry | None = None) -> Node:
         self._key += 4

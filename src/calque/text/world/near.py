@@ -106,6 +106,8 @@ def _predicate(node: Node) -> Dressed:
     kids, stem = [*node.kids, *words], stems()[node.lemma]
     if node.negation is not None:
         kids.append(_added("not", "PART", "aux", node.negation.key, "advmod"))
+    if node.question:
+        kids.append(_added("whether.question", "PART", "inversion", 0, "discourse"))
     if node.copula is not None:
         kids.append(_added("be", "AUX", "second", node.copula.key, "cop", _ending(form, node)))
         if node.degree:
@@ -145,4 +147,4 @@ def finish(words: list[str]) -> list[str]:
     return words
 
 
-NEAR = Language({**ORDER, "inversion": -600}, dress, finish)
+NEAR = Language(ORDER, dress, finish)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from calque.text.world.meaning import Node
 
@@ -34,6 +34,9 @@ class Dressed(NamedTuple):
     keys: tuple[int, ...] = ()
 
 
+Dress: TypeAlias = Callable[[Node, Node | None], Dressed]
+
+
 @dataclass(frozen=True)
 class Language:
     """All that tells one language from another.
@@ -43,53 +46,55 @@ class Language:
     """
 
     order: Mapping[str, int]
-    dress: Callable[[Node, Node | None], Dressed]
+    dress: Dress
     finish: Callable[[list[str]], list[str]]
 
 
-class Word:
-    """A word on its way into a sentence."""
+class Layout:
+    """Words in order, each with its node, the place of its head (-1 for none) and the keys it says."""
 
-    __slots__ = ("head", "index", "keys", "node", "text")
+    __slots__ = ("heads", "keys", "nodes", "words")
 
-    def __init__(self, text: str, node: Node, head: Word | None, keys: tuple[int, ...]) -> None:
-        self.text, self.node, self.head, self.keys, self.index = text, node, head, keys, 0
+    def __init__(self, root: Node, language: Language) -> None:
+        self.words: list[str] = []
+        self.nodes: list[Node] = []
+        self.heads: list[int] = []
+        self.keys: list[tuple[int, ...]] = []
+        self._lay(root, None, language.order, language.dress)
+
+    def _lay(self, node: Node, parent: Node | None, order: Mapping[str, int], dress: Dress) -> int:
+        """Lay down a node and all under it; returns the place of its word, or -1 when it has none."""
+        text, kids, keys = dress(node, parent)
+        if text is None:
+            return -1
+        if not kids:
+            return self._put(text, node, keys)
+        ranked = sorted([(order[kid.place or kid.rel], at) for at, kid in enumerate(kids)])
+        before = [self._lay(kids[at], node, order, dress) for rank, at in ranked if rank < 0]
+        own = self._put(text, node, keys)
+        after = [self._lay(kids[at], node, order, dress) for rank, at in ranked if rank > 0]
+        heads = self.heads
+        for place in before + after:
+            if place >= 0:
+                heads[place] = own
+        return own
+
+    def _put(self, text: str, node: Node, keys: tuple[int, ...]) -> int:
+        place = len(self.words)
+        self.words.append(text)
+        self.nodes.append(node)
+        self.heads.append(-1)
+        self.keys.append((node.key, *keys) if keys else (node.key,))
+        return place
 
 
-def lay_out(root: Node, language: Language) -> list[Word]:
-    """The words of a meaning in the order of one language."""
-    out: list[Word] = []
-    _lay(root, None, None, language, out)
-    for index, word in enumerate(out, 1):
-        word.index = index
-    return out
-
-
-def _lay(node: Node, parent: Node | None, head: Word | None, language: Language, out: list[Word]) -> None:
-    text, kids, keys = language.dress(node, parent)
-    if text is None:
-        return
-    word = Word(text, node, head, (node.key, *keys))
-    if not kids:
-        out.append(word)
-        return
-    order = language.order
-    ranked = sorted([(order[kid.place or kid.rel], at) for at, kid in enumerate(kids)])
-    before = sum(rank < 0 for rank, _ in ranked)
-    for _, at in ranked[:before]:
-        _lay(kids[at], node, word, language, out)
-    out.append(word)
-    for _, at in ranked[before:]:
-        _lay(kids[at], node, word, language, out)
-
-
-def side(words: list[Word], language: Language) -> WorldSide:
-    """Words with all their annotation."""
-    nodes = [word.node for word in words]
+def side(laid: Layout, language: Language) -> WorldSide:
+    """A sentence with all its annotation."""
+    nodes = laid.nodes
     return WorldSide(
-        tuple(language.finish([word.text for word in words])),
+        tuple(language.finish(laid.words)),
         tuple([node.lemma.upos for node in nodes]),
-        tuple([word.head.index if word.head else 0 for word in words]),
+        tuple([head + 1 for head in laid.heads]),
         tuple([node.rel for node in nodes]),
         _bio([(node.entity, node.span) for node in nodes]),
         _bio([(node.slot, node.span) for node in nodes]),
@@ -107,12 +112,11 @@ def _bio(spans: list[tuple[str, int]]) -> tuple[str, ...]:
     return tuple(tags)
 
 
-def link(a: list[Word], b: list[Word]) -> tuple[tuple[int, int], ...]:
-    """0-based pairs of words that say a common piece of meaning."""
+def link(a: Layout, b: Layout) -> tuple[tuple[int, int], ...]:
+    """0-based pairs of words that say a common piece of meaning. Key 0 is no meaning at all."""
     says: dict[int, list[int]] = {}
-    for word in b:
-        for key in word.keys:
-            if key:
-                says.setdefault(key, []).append(word.index - 1)
-    found = {(word.index - 1, j) for word in a for key in word.keys for j in says.get(key, ())}
-    return tuple(sorted(found))
+    for j, keys in enumerate(b.keys):
+        for key in keys:
+            says.setdefault(key, []).append(j)
+    says.pop(0, None)
+    return tuple(sorted({(i, j) for i, keys in enumerate(a.keys) for key in keys for j in says.get(key, ())}))
