@@ -196,6 +196,15 @@ class Layout:
         return matrix, np.arange(matrix.shape[1]) < np.maximum(lengths, 1)[:, None]
 
 
+def joined(first: Sentences, second: Sentences) -> Sentences:
+    """The sentences of two sides that share a vocabulary, one side after the other."""
+    tags = None
+    if first.tags is not None and second.tags is not None:
+        tags = np.concatenate([first.tags, second.tags])
+    offsets = np.concatenate([first.offsets, first.offsets[-1] + second.offsets[1:]])
+    return replace(first, ids=np.concatenate([first.ids, second.ids]), offsets=offsets, tags=tags)
+
+
 def only(sentences: Sentences, words: WordIndex) -> tuple[Sentences, WordIndex]:
     """The sentences that hold these words, and the words renumbered to them."""
     used, place = np.unique(np.asarray(words.sentence, np.int64), return_inverse=True)
