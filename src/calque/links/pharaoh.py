@@ -8,16 +8,18 @@ PUD: a folder with two treebanks and links between their word ids as JSON.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calque.errors import BadInput
 from calque.files import read_json, write_text
 from calque.links.gold import GoldLinks
+from calque.links.symmetrise import link_codes
 from calque.text.conllu import Tree, read_conllu
 from calque.text.lines import read_lines
 from calque.types import UPOS, Bitext, Bytes, WordPairs
@@ -36,12 +38,10 @@ class Link(NamedTuple):
     score: float = 1.0
 
 
-class _Row(NamedTuple):
-    """A link, the sentence it belongs to and the line it was read from."""
-
-    line: int
-    sentence: int
-    link: Link
+#: A link with the line it was read from and its sentence, -1 where the bitext does not hold that.
+_ROW = np.dtype(
+    [("line", "i8"), ("sentence", "i8"), ("source", "i8"), ("target", "i8"), ("sure", "?"), ("score", "f4")]
+)
 
 
 def parse_links(text: str) -> list[Link]:
@@ -73,8 +73,8 @@ def read_links(path: str | Path, bitext: Bitext, *, one_based: bool = False) -> 
             where=path,
             remedy=f"give one for each pair, or one for each of the {last} lines that the pairs came from",
         )
-    rows = list(_pharaoh_rows(path, lines, _places(lines, bitext)))
-    return _table(path, bitext, rows, one_based, f"file:{Path(path).name}")
+    rows = np.fromiter(_pharaoh_rows(path, lines, _places(lines, bitext)), _ROW)
+    return _table(path, bitext, rows[rows["sentence"] >= 0], one_based, f"file:{Path(path).name}")
 
 
 def read_gold(path: str | Path, bitext: Bitext, *, one_based: bool = False) -> GoldLinks:
@@ -86,19 +86,17 @@ def read_gold(path: str | Path, bitext: Bitext, *, one_based: bool = False) -> G
     lines = _pharaoh_lines(path)
     naacl = bool(_NAACL.fullmatch(next((line for line in lines if line.strip()), "")))
     places = {int(line): k for k, line in enumerate(bitext.line)} if naacl else _places(lines, bitext)
-    rows = list(_naacl_rows(path, lines, places) if naacl else _pharaoh_rows(path, lines, places))
-    known = [row for row in rows if row.sentence >= 0]
-    if not known:
+    found = _naacl_rows(path, lines, places) if naacl else _pharaoh_rows(path, lines, places)
+    rows = np.fromiter(found, _ROW)
+    known = rows[rows["sentence"] >= 0]
+    if not len(known):
         raise BadInput("no gold links for these sentences", where=path, remedy="give gold of the same file")
-    name = f"gold:{Path(path).name}"
-    possible = _table(path, bitext, known, one_based or naacl, name)
-    sure = _table(path, bitext, [row for row in known if row.link.sure], one_based or naacl, name)
-    return GoldLinks(
-        sure,
-        possible,
-        np.unique([row.sentence for row in known]).astype(np.int64),
-        len({row.line for row in rows if row.sentence < 0}),
+    sure, possible = (
+        _table(path, bitext, some, one_based or naacl, f"gold:{Path(path).name}")
+        for some in (known[known["sure"]], known)
     )
+    absent = np.unique(rows["line"][rows["sentence"] < 0])
+    return GoldLinks(sure, possible, np.unique(known["sentence"]), len(absent))
 
 
 def write_links(path: str | Path, pairs: WordPairs, *, one_based: bool = False, scored: bool = False) -> None:
@@ -139,17 +137,17 @@ def _places(lines: list[str], bitext: Bitext) -> dict[int, int]:
     return {number: sentence for sentence, number in enumerate(numbers)}
 
 
-def _pharaoh_rows(path: str | Path, lines: list[str], places: dict[int, int]) -> Iterator[_Row]:
+def _pharaoh_rows(path: str | Path, lines: list[str], places: dict[int, int]) -> Iterator[tuple[Any, ...]]:
     for number, line in enumerate(lines, 1):
         try:
             links = parse_links(line)
         except BadInput as error:
             raise BadInput(error.what, where=path, line=number, remedy=error.remedy) from None
         sentence = places.get(number, -1)
-        yield from (_Row(number, sentence, link) for link in links)
+        yield from ((number, sentence, *link) for link in links)
 
 
-def _naacl_rows(path: str | Path, lines: list[str], places: dict[int, int]) -> Iterator[_Row]:
+def _naacl_rows(path: str | Path, lines: list[str], places: dict[int, int]) -> Iterator[tuple[Any, ...]]:
     for number, line in enumerate(lines, 1):
         match = _NAACL.fullmatch(line)
         if match is None:
@@ -157,27 +155,26 @@ def _naacl_rows(path: str | Path, lines: list[str], places: dict[int, int]) -> I
                 raise BadInput(f"not a link: {line!r}", where=path, line=number, remedy="write `1 3 4 S`")
             continue
         sentence, source, target, kind = match.groups()
-        yield _Row(number, places.get(int(sentence), -1), Link(int(source), int(target), kind != "P"))
+        yield number, places.get(int(sentence), -1), int(source), int(target), kind != "P", 1.0
 
 
-def _table(path: str | Path, bitext: Bitext, rows: Iterable[_Row], one_based: bool, name: str) -> WordPairs:
-    """Links of the sentences that are in the bitext, each once, every index within its sentence."""
-    held = {(row.sentence, row.link.source, row.link.target): row for row in rows if row.sentence >= 0}
-    columns = np.asarray(list(held), np.int64).reshape(-1, 3).T
-    sentence, source, target = columns[0], columns[1] - one_based, columns[2] - one_based
+def _table(path: str | Path, bitext: Bitext, rows: NDArray[Any], one_based: bool, name: str) -> WordPairs:
+    """These links, each once, every index within its sentence. Shape: rows (links,) of _ROW."""
+    sentence, source, target = rows["sentence"], rows["source"] - one_based, rows["target"] - one_based
     for side, index in ((bitext.source, source), (bitext.target, target)):
         lengths = side.lengths[sentence]
         wrong = np.flatnonzero((index < 0) | (index >= lengths))
         if len(wrong):
-            k = int(wrong[0])
+            k = wrong[0]
             raise BadInput(
                 f"link to word {index[k] + one_based} of a sentence of {lengths[k]} words ({side.language})",
                 where=path,
-                line=list(held.values())[k].line,
+                line=int(rows["line"][k]),
                 remedy=f"words are numbered {int(one_based)} to {lengths[k] - 1 + one_based}",
             )
-    scores = [row.link.score for row in held.values()]
-    return WordPairs.of(bitext, sentence, source, target, scores, name)
+    links = WordPairs.of(bitext, sentence, source, target, rows["score"], name)
+    codes = link_codes(links, int(bitext.target.lengths.max(initial=1)))
+    return links.keep(np.diff(codes, prepend=-1) != 0)
 
 
 # ----------------------------------------------------------------------------------------------- PUD
@@ -207,13 +204,13 @@ def read_pud(folder: str | Path) -> WordPairs:
     source, target = ([tree.words for tree in side] for side in trees)
     bitext = Bitext.of(languages, source, target, tags=(_tags(trees[0]), _tags(trees[1])), origin=str(folder))
     rows = [
-        _Row(number, number - 1, Link(_word_id(folder, number, i), _word_id(folder, number, j)))
+        (number, number - 1, _word_id(folder, number, i), _word_id(folder, number, j), True, 1.0)
         for number, links in enumerate(held, 1)
         for i, others in links.items()
         for j in others
         if i != "X" and j != "X"
     ]
-    return _table(folder / _PUD[0], bitext, rows, True, "gold:pud")
+    return _table(folder / _PUD[0], bitext, np.array(rows, _ROW), True, "gold:pud")
 
 
 def _word_id(folder: Path, number: int, text: str) -> int:
