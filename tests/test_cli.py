@@ -286,3 +286,24 @@ def test_help_and_version_do_not_load_torch(tmp_path: Path) -> None:
 
     code = "import sys, calque.cli; sys.exit('torch' in sys.modules or 'transformers' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_command_on_a_page_repeats_its_run(
+    calque: Runner, world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import re
+    import shlex
+    from html import unescape
+
+    monkeypatch.chdir(tmp_path)
+    out = Path("words")
+    words = ("--encoder", world / "world" / "encoder", "--pairs", world / "links" / "test", "--include-seen")
+    assert calque("measure", "words", *words, "--layers", "0", "--seed", 3, "--out", out).code == 0
+    assert calque("report", out).code == 0
+    page = unescape((out / "report.html").read_text(encoding="utf-8"))
+    command = re.search(r"calque measure words.*?--out \S+(?=<)", page, re.S)
+    assert command is not None
+    before = (out / "finished.json").stat().st_mtime_ns
+    again = calque(*shlex.split(command.group().replace("\\\n", ""))[1:])
+    assert again.code == 0, again.err
+    assert (out / "finished.json").stat().st_mtime_ns == before, "the same recipe"

@@ -31,8 +31,11 @@ def open_encoder(spec: str, options: EncoderOptions | None = None) -> Encoder:
         return open_static_spec(spec)
     folder = Path(spec).expanduser()
     if (folder / ALIGNMENT).is_file():
-        about = read_json(folder / ALIGNMENT)
-        return load_maps(folder, _open_plain(str(folder), _as_trained(options, about.get("encoder", {}))))
+        trained = read_json(folder / ALIGNMENT).get("encoder", {})
+        inner = _open_plain(str(folder), _as_trained(options, trained))
+        if isinstance(inner, HuggingFaceEncoder):
+            inner = inner.named(trained.get("name", spec))
+        return load_maps(folder, inner)
     return _open_plain(spec, options)
 
 

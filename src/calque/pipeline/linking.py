@@ -20,7 +20,7 @@ from calque.links.pharaoh import read_gold, read_links, write_links
 from calque.links.similarity import SimilarityLinker, SimilarityMethod
 from calque.links.statistical import StatisticalLinker, StatisticalModel, TrainedLinker, load_linker
 from calque.links.symmetrise import Symmetrisation
-from calque.pipeline.runs import EncoderRecipe, Running, input_digests, running
+from calque.pipeline.runs import EncoderRecipe, Running, input_digests, links_grid, running
 from calque.recipe import parse_layers, suggestion
 from calque.stats.signature import signature
 from calque.store import load_pairs, load_results, save_pairs, save_results
@@ -140,7 +140,7 @@ def _run(recipe: LinkRecipe, run: Running, encoder: Encoder | None) -> None:
         "filters": [vars(step) for step in steps],
     }
     write_json(run.folder / "artifacts" / "counts.json", counts)
-    write_json(run.folder / "artifacts" / "links.json", _grid(kept))
+    write_json(run.folder / "artifacts" / "links.json", links_grid(kept))
 
 
 def _read(recipe: LinkRecipe, encoder: Encoder | None) -> Bitext:
@@ -241,27 +241,6 @@ def _write_text(path: Path, bitext: Bitext) -> None:
             # A treebank's word may hold a space ("5 000"); in a plain file it must stay one word.
             sides = (" ".join(word.replace(" ", "␣") for word in words) for words in (source, target))
             handle.write("\t".join(sides) + "\n")
-
-
-def _grid(pairs: WordPairs, count: int = 8) -> list[dict[str, object]]:
-    """A few short sentences with their links, for the page."""
-    lengths = pairs.bitext.source.lengths + pairs.bitext.target.lengths
-    middling = np.flatnonzero((lengths >= 8) & (lengths <= 40))
-    chosen = (middling if len(middling) else np.arange(len(pairs.bitext)))[:count]
-    part = pairs.sentences(chosen)
-    return [
-        {
-            "source": part.bitext.source[i],
-            "target": part.bitext.target[i],
-            "languages": list(part.languages),
-            "links": [
-                [int(a), int(b), round(float(score), 4)]
-                for a, b, score in zip(part.source[rows], part.target[rows], part.score[rows], strict=True)
-            ],
-        }
-        for i in range(len(chosen))
-        for rows in [part.sentence == i]
-    ]
 
 
 def _load(folder: Path) -> LinkRun:

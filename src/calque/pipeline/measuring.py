@@ -15,7 +15,7 @@ from calque.files import is_done, write_json
 from calque.geometry.neighbours import Similarity
 from calque.links.pharaoh import is_pud, read_pud
 from calque.measure.word_retrieval import Measurement, RetrievalOptions, Variant, word_retrieval
-from calque.pipeline.runs import EncoderRecipe, open_for, running
+from calque.pipeline.runs import EncoderRecipe, links_grid, open_for, running
 from calque.recipe import parse_layers
 from calque.store import load_pairs, load_results, save_results
 from calque.types import Encoder, Pooling, Result, WordPairs
@@ -100,6 +100,8 @@ def measure_words(
                 with run.stage("-".join(one.languages)):
                     measured.append(_measure(recipe, opened, one))
             _write(run.folder, measured)
+            grids = [grid for one in loaded for grid in links_grid(one, 4)]
+            write_json(run.folder / "artifacts" / "links.json", grids)
     return MeasureRun(folder, load_results(folder / "results.jsonl"))
 
 

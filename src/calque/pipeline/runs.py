@@ -12,6 +12,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import calque
 from calque.encoders.aligned import AlignedEncoder
 from calque.encoders.cached import CachedEncoder
@@ -20,7 +22,7 @@ from calque.encoders.open import open_encoder
 from calque.errors import BadInput
 from calque.files import file_digest, run_folder, text_digest, write_json
 from calque.recipe import Device, Dtype, Recipe
-from calque.types import Encoder
+from calque.types import Encoder, WordPairs
 
 PACKAGES = ("numpy", "scipy", "torch", "transformers", "tokenizers", "sil-thot", "sacremoses")
 
@@ -126,3 +128,24 @@ def open_for(
         )
         return aligned if languages is None else aligned.meeting(languages)
     return CachedEncoder(encoder) if cached else encoder
+
+
+def links_grid(pairs: WordPairs, count: int = 8) -> list[dict[str, object]]:
+    """A few short sentences with their links, for the page."""
+    lengths = pairs.bitext.source.lengths + pairs.bitext.target.lengths
+    middling = np.flatnonzero((lengths >= 8) & (lengths <= 40))
+    chosen = (middling if len(middling) else np.arange(len(pairs.bitext)))[:count]
+    part = pairs.sentences(chosen)
+    return [
+        {
+            "source": part.bitext.source[i],
+            "target": part.bitext.target[i],
+            "languages": list(part.languages),
+            "links": [
+                [int(a), int(b), round(float(score), 4)]
+                for a, b, score in zip(part.source[rows], part.target[rows], part.score[rows], strict=True)
+            ],
+        }
+        for i in range(len(chosen))
+        for rows in [part.sentence == i]
+    ]

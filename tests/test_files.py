@@ -1,0 +1,176 @@
+"""Files written whole or not at all, run folders, the cache, and what lies on disk."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from calque.errors import BadInput, BadSetting
+from calque.files import Cache, atomic_directory, atomic_file, cache_limit, is_done, run_folder, write_text
+from calque.store import (
+    load_items,
+    load_pairs,
+    load_results,
+    result_line,
+    save_items,
+    save_pairs,
+    save_results,
+)
+from calque.types import UPOS, Bitext, Items, Result, WordPairs
+
+
+def fail_in(block: object) -> None:
+    with pytest.raises(RuntimeError), block as path:  # type: ignore[attr-defined]
+        (path / "x" if path.is_dir() else path).write_text("half")
+        raise RuntimeError
+
+
+def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    target = tmp_path / "deep" / "file.txt"
+    fail_in(atomic_file(target))
+    assert list(target.parent.iterdir()) == []
+    write_text(target, "first")
+    fail_in(atomic_file(target))
+    assert target.read_text() == "first" and len(list(target.parent.iterdir())) == 1
+
+
+def test_a_directory_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    target = tmp_path / "run"
+    fail_in(atomic_directory(target))
+    assert list(tmp_path.iterdir()) == []
+    with atomic_directory(target) as partial:
+        (partial / "a").write_text("1")
+    with atomic_directory(target) as partial:
+        (partial / "b").write_text("2")
+    assert [path.name for path in target.iterdir()] == ["b"] and list(tmp_path.iterdir()) == [target]
+
+
+def test_a_run_folder_knows_its_recipe(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    assert not is_done(out, "one")
+    with run_folder(out, "one", "link") as folder:
+        (folder / "x").write_text("x")
+    assert is_done(out, "one") and not is_done(out, "one", overwrite=True)
+    with pytest.raises(BadSetting, match="another recipe"):
+        is_done(out, "two")
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(BadSetting, match="not a calque run"):
+        is_done(tmp_path, "one")
+    with pytest.raises(BadSetting, match="not a calque run"), run_folder(tmp_path, "one", "link"):
+        pass
+    assert (tmp_path / "thesis.tex").read_text() == "years of work"
+
+
+def test_overwrite_never_removes_what_is_not_a_run(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    assert not is_done(tmp_path, "one", overwrite=True)
+    with pytest.raises(BadSetting, match="not a calque run"), run_folder(tmp_path, "one", "link"):
+        pass
+    assert (tmp_path / "thesis.tex").exists()
+
+
+def test_the_cache_evicts_the_least_recently_used(tmp_path: Path) -> None:
+    cache = Cache(tmp_path, limit=2500)
+
+    def fill(key: str) -> None:
+        with cache.add(key, f"entry {key}") as folder:
+            (folder / "v").write_bytes(bytes(1000))
+
+    for age, key in enumerate("ab"):
+        fill(key)
+        os.utime(cache.root / key / "finished.json", (1000 + age, 1000 + age))
+    assert cache.find("a") is not None, "used now, so b is the older one"
+    fill("c")
+    assert [entry.key for entry in cache.entries()] == ["c", "a"]
+    assert cache.prune(0) and cache.entries() == []
+
+
+def test_a_crash_while_filling_the_cache_leaves_no_entry(tmp_path: Path) -> None:
+    cache = Cache(tmp_path, limit=1000)
+    fail_in(cache.add("k", "label"))
+    assert cache.find("k") is None and list(cache.root.iterdir()) == []
+
+
+def test_the_cache_limit_is_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CALQUE_CACHE_GB", "0.5")
+    assert cache_limit() == 500_000_000
+    monkeypatch.setenv("CALQUE_CACHE_GB", "lots")
+    with pytest.raises(BadSetting, match="lots"):
+        cache_limit()
+
+
+word = st.text(st.characters(blacklist_categories=["Cs"]), min_size=1, max_size=5)
+sentence = st.lists(word, min_size=1, max_size=4)
+
+
+@given(st.lists(st.tuples(sentence, sentence), min_size=1, max_size=5), st.booleans(), st.data())
+def test_pairs_survive_the_disk(
+    tmp_path_factory: pytest.TempPathFactory,
+    text: list[tuple[list[str], list[str]]],
+    tagged: bool,
+    data: st.DataObject,
+) -> None:
+    source, target = [a for a, _ in text], [b for _, b in text]
+    tags = tuple(
+        np.array([len(w) % len(UPOS) for words in side for w in words], np.uint8) if tagged else None
+        for side in (source, target)
+    )
+    bitext = Bitext.of(("en", "de"), source, target, tags=tags, origin="x.tsv", dropped={"empty": 3})
+    rows = [
+        (s, data.draw(st.integers(0, len(a) - 1)), data.draw(st.integers(0, len(b) - 1)))
+        for s, (a, b) in enumerate(text)
+    ]
+    pairs = WordPairs.of(bitext, *np.array(rows).T, score=np.linspace(0, 1, len(rows)), linker="gold")
+    folder = tmp_path_factory.mktemp("pairs") / "p"
+    save_pairs(folder, pairs)
+    again = load_pairs(folder)
+    assert list(again.bitext.source) == source and list(again.bitext.target) == target
+    assert again.fingerprint == pairs.fingerprint and again.linker == "gold"
+    assert dict(again.bitext.dropped) == {"empty": 3} and again.types() == pairs.types()
+    if tagged:
+        assert again.bitext.source.tags is not None and tags[0] is not None
+        assert again.bitext.source.tags.tolist() == tags[0].tolist()
+
+
+def test_pairs_that_are_not_there_or_broken_are_named(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="calque link"):
+        load_pairs(tmp_path / "nowhere")
+    bitext = Bitext.of(("en", "de"), [["a"]], [["b"]])
+    save_pairs(tmp_path / "run" / "train", WordPairs.of(bitext, [0], [0], [0]))
+    with pytest.raises(BadInput, match=r"did you mean .*train"):
+        load_pairs(tmp_path / "run")
+    (tmp_path / "run" / "train" / "links.npy").write_bytes(b"nonsense")
+    with pytest.raises(BadInput, match=r"links\.npy"):
+        load_pairs(tmp_path / "run" / "train")
+
+
+def test_results_are_sorted_and_come_back(tmp_path: Path) -> None:
+    results = [
+        Result(
+            "t", "accuracy", value, ("en", "de"), "e", layer=layer, group=("pos", "NOUN") if layer else None
+        )
+        for value, layer in ((0.5, 1), (0.25, 0), (1.0, None))
+    ]
+    save_results(tmp_path / "a", results)
+    save_results(tmp_path / "b", results[::-1])
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    assert set(map(result_line, load_results(tmp_path / "a"))) == set(map(result_line, results))
+    (tmp_path / "a").write_text('{"task": "t"}\n')
+    with pytest.raises(BadInput, match=":1: not a result"):
+        load_results(tmp_path / "a")
+
+
+def test_items_are_named_by_what_they_hold(tmp_path: Path) -> None:
+    items = Items({"sentence": np.arange(3)}, np.array([0, 0, 1]), {"hit": np.array([1.0, 0.0, 1.0])})
+    digest = save_items(tmp_path, items)
+    assert save_items(tmp_path, items) == digest
+    again = load_items(tmp_path, digest)
+    assert again.values["hit"].tolist() == [1, 0, 1] and again.cluster.tolist() == [0, 0, 1]
+    with pytest.raises(BadInput, match="no such items"):
+        load_items(tmp_path, "0" * 16)
