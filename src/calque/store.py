@@ -30,7 +30,7 @@ def load_array(path: Path) -> NDArray[Any]:
         return np.load(path, mmap_mode="r", allow_pickle=False)  # type: ignore[no-any-return]
     except FileNotFoundError:
         raise BadInput("no such file", where=path) from None
-    except ValueError as error:
+    except (ValueError, EOFError) as error:
         raise BadInput(f"not a readable array: {error}", where=path, remedy="make the folder again") from None
 
 
