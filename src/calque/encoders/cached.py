@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calque.encoders.anchors import word_chunks
+from calque.encoders.spans import check_sentences
 from calque.errors import BadInput
 from calque.files import Cache, read_json, text_digest, write_json
 from calque.store import load_array, save_array
@@ -28,6 +33,38 @@ from calque.types import (
 
 _VERSION = "1"
 _HALF_MAX = float(np.finfo(np.float16).max)
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Some of the vectors asked for. Shape: vectors (layers, present, d), present (asked,)."""
+
+    vectors: NDArray[Any]
+    present: Flags
+    dropped: dict[str, int]
+
+
+@dataclass(frozen=True, eq=False)
+class _Entry:
+    """One layer as it lies in the cache, in parts that were made one after the other."""
+
+    parts: tuple[NDArray[Any], ...]
+    present: Flags
+    dropped: dict[str, int]
+
+    @classmethod
+    def load(cls, folder: Path) -> _Entry:
+        about = read_json(folder / "about.json")
+        parts = tuple(load_array(folder / f"vectors.{i}.npy") for i in range(len(about["shapes"])))
+        present = np.asarray(load_array(folder / "present.npy"))
+        if [list(part.shape) for part in parts] != about["shapes"] or present.sum() != sum(map(len, parts)):
+            raise BadInput("its arrays do not fit together", where=folder)
+        return cls(parts, present, dict(about["dropped"]))
+
+    @property
+    def vectors(self) -> NDArray[Any]:
+        """Shape: (present, d)."""
+        return self.parts[0] if len(self.parts) == 1 else np.concatenate(self.parts)
 
 
 class CachedEncoder:
@@ -76,15 +113,18 @@ class CachedEncoder:
     ) -> WordVectors:
         """As the inner encoder's, in half precision and memory-mapped; only missing layers are computed."""
         asked = WordIndex.every(sentences) if words is None else words
+        check_order(asked, len(sentences))
+        if not len(sentences):
+            return self.inner.word_vectors(sentences, asked, layers=layers, pooling=pooling)
 
-        def compute(missing: Sequence[int]) -> Iterator[_Entry]:
-            made = self.inner.word_vectors(sentences, asked, layers=missing, pooling=pooling)
-            return (_Entry(rounded(made.layer(x)), made.present, dict(made.dropped)) for x in missing)
+        def compute(missing: Sequence[int]) -> Iterator[_Part]:
+            for first, last, part in word_chunks(asked, len(sentences), len(missing) * self.width):
+                chunk = sentences.select(range(first, last))
+                made = self.inner.word_vectors(chunk, part, layers=missing, pooling=pooling)
+                yield _Part(made.vectors, made.present, dict(made.dropped))
 
         found = self._through(sentences, f"words {pooling}", words_digest(asked), layers, compute)
-        first = found[0]
-        stack = cast(Any, LayerStack([entry.vectors for entry in found]))
-        return WordVectors(tuple(layers), stack, first.present, first.dropped)
+        return WordVectors(tuple(layers), cast(Any, LayerStack(found)), found[0].present, found[0].dropped)
 
     def sentence_vectors(
         self, sentences: Sentences, *, layers: Sequence[int], pooling: SentencePooling = "mean"
@@ -92,9 +132,8 @@ class CachedEncoder:
         """As the inner encoder's, rounded to half precision."""
         present = np.ones(len(sentences), np.bool_)
 
-        def compute(missing: Sequence[int]) -> Iterator[_Entry]:
-            made = self.inner.sentence_vectors(sentences, layers=missing, pooling=pooling)
-            return (_Entry(rounded(vectors), present, {}) for vectors in made)
+        def compute(missing: Sequence[int]) -> Iterator[_Part]:
+            yield _Part(self.inner.sentence_vectors(sentences, layers=missing, pooling=pooling), present, {})
 
         found = self._through(sentences, f"sentences {pooling}", "", layers, compute)
         return np.stack([np.asarray(entry.vectors, np.float32) for entry in found])
@@ -108,10 +147,25 @@ class CachedEncoder:
         found = {layer: entry for layer in keys if (entry := self._read(keys[layer])) is not None}
         missing = [layer for layer in keys if layer not in found]
         if missing:
-            label = f"{self.name}, {len(sentences)} {sentences.language} sentences, {what}"
-            for layer, entry in zip(missing, compute(missing), strict=True):
-                found[layer] = self._write(keys[layer], f"{label}, layer {layer}", entry)
+            label = f"{self.name}, {len(sentences)} {sentences.language} sentences, {what}, layer"
+            names = {keys[layer]: f"{label} {layer}" for layer in missing}
+            found |= dict(zip(missing, self._make(names, compute(missing)), strict=True))
         return [found[layer] for layer in layers]
+
+    def _make(self, names: dict[str, str], parts: Iterable[_Part]) -> list[_Entry]:
+        """Write one entry a layer, part by part, so that never more than a part is in memory."""
+        made: dict[str, _Entry] = {}
+        with ExitStack() as stack:
+            folders = [stack.enter_context(self._adding(key, names[key], made)) for key in names]
+            write_parts(folders, parts)
+        return [made[key] for key in names]
+
+    @contextmanager
+    def _adding(self, key: str, label: str, made: dict[str, _Entry]) -> Iterator[Path]:
+        """An entry to fill, opened as soon as it is in place: the next one may push it out of the cache."""
+        with self.cache.add(key, label) as folder:
+            yield folder
+        made[key] = _Entry.load(self.cache.root / key)
 
     def _read(self, key: str) -> _Entry | None:
         """An entry, or None when it is not there or not whole."""
@@ -121,76 +175,63 @@ class CachedEncoder:
         except (BadInput, OSError, KeyError, TypeError):
             return None
 
-    def _write(self, key: str, label: str, entry: _Entry) -> _Entry:
-        with self.cache.add(key, label) as folder:
-            entry.save(folder)
-        return self._read(key) or entry
+
+def write_parts(folders: Sequence[Path], parts: Iterable[_Part]) -> None:
+    """Vectors of each layer into its folder, rounded; what the layers share into every one."""
+    present, dropped, shapes = [np.zeros(0, np.bool_)], Counter[str](), []
+    for number, part in enumerate(parts):
+        for folder, vectors in zip(folders, part.vectors, strict=True):
+            save_array(folder / f"vectors.{number}.npy", rounded(vectors))
+        present.append(part.present)
+        dropped.update(part.dropped)
+        shapes.append(list(part.vectors.shape[1:]))
+    for folder in folders:
+        save_array(folder / "present.npy", np.concatenate(present))
+        write_json(folder / "about.json", {"dropped": dropped, "shapes": shapes})
 
 
-class _Entry:
-    """One layer's vectors as they lie in the cache."""
-
-    def __init__(self, vectors: NDArray[Any], present: Flags, dropped: dict[str, int]) -> None:
-        self.vectors, self.present, self.dropped = vectors, present, dropped
-
-    def save(self, folder: Path) -> None:
-        save_array(folder / "vectors.npy", self.vectors)
-        save_array(folder / "present.npy", self.present)
-        write_json(folder / "about.json", {"dropped": self.dropped, "shape": list(self.vectors.shape)})
-
-    @classmethod
-    def load(cls, folder: Path) -> _Entry:
-        about = read_json(folder / "about.json")
-        entry = cls(
-            load_array(folder / "vectors.npy"),
-            np.asarray(load_array(folder / "present.npy")),
-            dict(about["dropped"]),
-        )
-        if list(entry.vectors.shape) != about["shape"] or entry.present.sum() != len(entry.vectors):
-            raise BadInput("its arrays do not fit together", where=folder)
-        return entry
-
-
-_Compute = Callable[[Sequence[int]], Iterator[_Entry]]
+_Compute = Callable[[Sequence[int]], Iterator[_Part]]
 
 
 class LayerStack:
-    """Memory-mapped layers that stand for one array (layers, n, d) and are read one at a time.
+    """Layers on disk that stand for one array (layers, n, d) and are read one at a time.
 
     Anything but taking a layer reads them all.
     """
 
-    def __init__(self, layers: Sequence[NDArray[Any]]) -> None:
-        self._layers = list(layers)
+    def __init__(self, entries: Sequence[_Entry]) -> None:
+        self._entries = list(entries)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return (len(self._layers), *self._layers[0].shape)
-
-    @property
-    def ndim(self) -> int:
-        return 3
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return np.result_type(*self._layers)
+        parts = self._entries[0].parts
+        return (len(self._entries), sum(map(len, parts)), parts[0].shape[1])
 
     def __len__(self) -> int:
-        return len(self._layers)
+        return len(self._entries)
 
     def __iter__(self) -> Iterator[NDArray[Any]]:
-        return iter(self._layers)
+        return (entry.vectors for entry in self._entries)
 
     def __getitem__(self, key: Any) -> Any:
-        return self._layers[key] if isinstance(key, int | np.integer) else np.asarray(self)[key]
+        one = isinstance(key, int | np.integer)
+        return self._entries[key].vectors if one else np.asarray(self)[key]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        return np.stack(self._layers).astype(dtype or self.dtype, copy=False)
+        whole = np.stack(list(self))
+        return whole if dtype is None else whole.astype(dtype, copy=False)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(np.asarray(self), name)
+
+
+def check_order(words: WordIndex, sentences: int) -> None:
+    """Words are cached in parts of the text, so they must come in its order."""
+    check_sentences(words, sentences)
+    if (np.diff(words.sentence) < 0).any():
+        raise BadInput("the words asked for are not ordered by sentence")
 
 
 def rounded(vectors: NDArray[Any]) -> NDArray[Any]:

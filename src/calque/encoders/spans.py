@@ -207,11 +207,17 @@ def joined(first: Sentences, second: Sentences) -> Sentences:
 
 def only(sentences: Sentences, words: WordIndex) -> tuple[Sentences, WordIndex]:
     """The sentences that hold these words, and the words renumbered to them."""
+    check_sentences(words, len(sentences))
     used, place = np.unique(np.asarray(words.sentence, np.int64), return_inverse=True)
-    if len(used) and not 0 <= used[0] <= used[-1] < len(sentences):
-        wrong = used[0] if used[0] < 0 else used[-1]
-        raise BadInput(f"sentence {wrong} asked for; there are {len(sentences)}, counted from 0")
     return sentences.select(used), WordIndex(place.astype(np.int32), words.word)
+
+
+def check_sentences(words: WordIndex, count: int) -> None:
+    """Refuse words of sentences that are not there."""
+    wrong = (words.sentence < 0) | (words.sentence >= count)
+    if wrong.any():
+        first = words.sentence[wrong][0]
+        raise BadInput(f"sentence {first} asked for; there are {count}, counted from 0")
 
 
 def lay_out(sentences: Sentences, table: PieceTable, frame: Frame) -> Layout:
