@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from calque.text.world.lexicon import Entry
-from calque.text.world.meaning import ME, Draw, Node
+from calque.text.world.meaning import Draw, Node
 from calque.text.world.phrases import (
     ACTIONS,
     FRAMES,
@@ -22,12 +22,10 @@ from calque.text.world.phrases import (
     joined,
     kind_of,
     location,
-    mark_slot,
     organisation,
     person,
     pronoun,
     pronoun_for,
-    quality,
     thing,
     when,
     where,
@@ -210,6 +208,47 @@ def company_news(d: Draw) -> Node:
     return verb.add(with_case(d, "in", location(d, "obl")), when(d, verb.tense, historic=True))
 
 
+@construction(0.8)
+def accompanied(d: Draw) -> Node:
+    """The tourist travelled to Prague without his wife."""
+    verb = event(
+        d, _tense(d), frame=d.among("motion intransitive"), subject=thing(d, "person", "nsubj"), full=0.4
+    )
+    other = thing(d, "kin|folk|pet", "obl", owner=_part(verb, "nsubj"))
+    return verb.add(with_case(d, d.among("with with without"), other))
+
+
+@construction(0.8)
+def lasting(d: Draw) -> Node:
+    """The officers waited at the station until 9:00."""
+    verb = event(d, "past", frame="intransitive", subject=thing(d, "folk", "nsubj"), full=0)
+    end = d.node(d.entry("number", "clock").lemma, "obl")
+    if d.chance(0.6):
+        verb.tense, end = "perf", d.node(d.entry("number", "year").lemma, "obl")
+    end.place = "time"
+    return verb.add(_place_of(d, verb), with_case(d, "since" if verb.tense == "perf" else "until", end))
+
+
+@construction(0.7)
+def flowing(d: Draw) -> Node:
+    """The Danube flows slowly through Norway."""
+    river = location(d, "nsubj", "river").add(d.word("the", "DET", "det"))
+    verb = with_subject(d.word("flow", "VERB", "root"), river)
+    verb.tense = "pres"
+    speed = d.node(d.entry("adverb", "process").lemma, "advmod")
+    speed.place = "manner"
+    goal = with_case(d, d.among("through to towards"), location(d, "obl", d.among("country city")))
+    return verb.add(speed if d.chance(0.7) else None, goal, when(d, "pres") if d.chance(0.4) else None)
+
+
+@construction(0.7)
+def interjection(d: Draw) -> Node:
+    """Sorry, I lost the key at the station."""
+    said = d.word(d.among("sorry hello thanks"), "INTJ", "discourse", "comment")
+    verb = event(d, "past", subject=pronoun(d, d.among("I we"), "nsubj"), full=0.6)
+    return verb.add(said.add(comma(d)))
+
+
 # ------------------------------------------------------------------------------------------ negation
 
 
@@ -308,7 +347,7 @@ _CALLING = "trade|artist|scholar|medic|teacher|athlete|manager"
 def _described(d: Draw) -> tuple[Node, Node]:
     """A thing, perhaps with where it is or comes from, and a quality it may have more or less of."""
     classes = d.among(f"{_MOVABLE} {_FIXED} {_HUMAN} {_ABSTRACT}")
-    subject = thing(d, classes, "nsubj", det="common", rich=0)
+    subject = thing(d, classes, "nsubj", det=d.among("the the the plural plural this those owned"), rich=0)
     if d.chance(0.6):
         subject.add(_setting(d, classes))
     return subject, _gradable(d, kind_of(subject))
@@ -353,6 +392,15 @@ def copula_place(d: Draw) -> Node:
     return _be(d, at, thing(d, "folk|kin|pet|text|clothes|toy|tool|stationery", "nsubj"))
 
 
+@construction()
+def hidden(d: Draw) -> Node:
+    """The kitten is behind the large sofa."""
+    at = with_case(
+        d, d.among("under behind near"), thing(d, "furniture|furnishing|vehicle", "root", det="the")
+    )
+    return _be(d, at, thing(d, "pet|toy|clothes|container|tool|stationery", "nsubj", det="common"))
+
+
 @construction(1.2)
 def existential(d: Draw) -> Node:
     """There were several cats in the garden."""
@@ -369,11 +417,19 @@ def existential(d: Draw) -> Node:
 @construction()
 def becoming(d: Draw) -> Node:
     """The student became a famous painter in 1998."""
-    subject = thing(
-        d, "kin" if d.chance(0.3) else "folk|learner", "nsubj", det="named" if d.chance(0.6) else "the"
-    )
+    subject = thing(d, "kin|folk|learner", "nsubj", det="named" if d.chance(0.6) else "the")
     verb = doing(d, d.entry("verb", "becoming"), subject, "past" if d.chance(0.7) else "fut")
     return verb.add(_calling(d, "xcomp"), when(d, verb.tense, historic=True))
+
+
+@construction(0.8)
+def naming(d: Draw) -> Node:
+    """The council appointed Omar Silva as governor in 2016."""
+    entry = d.entry("verb", "naming")
+    verb = doing(d, entry, thing(d, entry.settings["subj"], "nsubj", det="the"), "past")
+    role = with_case(d, "as.like", thing(d, f"office|manager|{_CALLING}", "obl", det="bare", rich=0))
+    role.plural = False
+    return verb.add(person(d, "obj", full=0.7), role, when(d, "past", historic=True))
 
 
 @construction()
@@ -435,7 +491,8 @@ def measured(d: Draw) -> Node:
 # ------------------------------------------------------------------------------------------ questions
 
 
-def _asked(verb: Node) -> Node:
+def asked(verb: Node) -> Node:
+    """Make a clause a question to be answered with yes or no."""
     verb.inverted = verb.question = True
     return verb
 
@@ -443,14 +500,14 @@ def _asked(verb: Node) -> Node:
 @construction(1.2, end="?")
 def question(d: Draw) -> Node:
     """Did the farmer feed the horses in the stable?"""
-    return _asked(event(d, _tense(d), full=0.6))
+    return asked(event(d, _tense(d), full=0.6))
 
 
 @construction(0.6, end="?")
 def question_copula(d: Draw) -> Node:
     """Is the restaurant in the village expensive?"""
     subject, adjective = _described(d)
-    return _asked(_be(d, adjective, subject))
+    return asked(_be(d, adjective, subject))
 
 
 @construction(0.8, end="?")
@@ -645,9 +702,16 @@ def possessive(d: Draw) -> Node:
 
 
 _WHOLES = {
-    "housepart": "building", "treepart": "plant", "riverpart": "water", "writing": "text|document",
-    "feature": "wild|farm|pet", "wingpart": "flyer", "fin": "swimmer", "quality": "clothes|furniture|vehicle|device",
-}  # fmt: skip
+    "housepart": "building",
+    "opening": "building",
+    "treepart": "plant",
+    "riverpart": "water",
+    "writing": "text|document",
+    "feature": "wild|farm|pet",
+    "wingpart": "flyer",
+    "fin": "swimmer",
+    "quality": "clothes|furniture|vehicle|device",
+}
 
 
 @construction(1.2)
@@ -722,6 +786,17 @@ def joined_objects(d: Draw) -> Node:
     verb = event(d, _tense(d), frame="transitive", full=0.4)
     first, classes = _part(verb, "obj"), verb.entry.settings["obj"] if verb.entry is not None else "food"
     joined(d, first, _other(d, classes, first), d.among("and and or"))
+    return verb
+
+
+@construction(0.8)
+def either_or(d: Draw) -> Node:
+    """My niece will buy either a doll or a balloon tomorrow."""
+    verb = event(d, d.among("past fut"), frame="transitive", full=0.4)
+    first, classes = _part(verb, "obj"), verb.entry.settings["obj"] if verb.entry is not None else "food"
+    pair = d.among("either both.and")
+    first.add(d.word(pair, "CCONJ", "cc:preconj"))
+    joined(d, first, _other(d, classes, first), "or" if pair == "either" else "and")
     return verb
 
 
@@ -818,155 +893,3 @@ def weather(d: Draw) -> Node:
     if verb.tense == "past" and d.chance(0.6):
         return _under(d, verb, event(d, "past", full=0.2), d.among("before after when while"))
     return verb.add(when(d, verb.tense))
-
-
-# -------------------------------------------------------------------------------------------- requests
-
-
-def _request(d: Draw, name: str, *parts: Node | None) -> Node:
-    """A wish with its parts, in one of the ways that wishes are put."""
-    verb = d.word(name, "VERB", "root").add(*parts)
-    way = d.among("order order please wish question")
-    if way == "question":
-        verb.modal = d.word(d.among("can could would"), "AUX", "aux")
-        verb.tense = "pres"
-        return _asked(with_subject(verb, pronoun(d, "you", "nsubj")))
-    if way == "wish":
-        verb.tense, verb.rel, verb.agreement = "inf", "xcomp", ME
-        wish = d.word(d.among("want need"), "VERB", "root")
-        wish.tense = "pres"
-        return with_subject(wish, pronoun(d, "I", "nsubj")).add(verb)
-    verb.tense = "imp"
-    return verb.add(d.word("please", "ADV", "advmod", "comment")) if way == "please" else verb
-
-
-def _slot(d: Draw, label: str, prep: str, noun: Node) -> Node:
-    return with_case(d, prep, mark_slot(noun, label))
-
-
-def _date(d: Draw) -> Node:
-    if d.chance(0.5):
-        return _slot(d, "date", "on", d.node(d.entry("name", "weekday").lemma, "obl"))
-    return mark_slot(d.word(d.among("tomorrow tonight today"), "ADV", "advmod", "time"), "date")
-
-
-def _clock(d: Draw, prep: str = "at") -> Node:
-    return _slot(d, "time", prep, d.node(d.entry("number", "clock").lemma, "obl"))
-
-
-def _restaurant(d: Draw, prep: str) -> Node:
-    return _slot(d, "restaurant", prep, d.node(d.entry("name", "dining").lemma, "obl"))
-
-
-def _one(d: Draw, name: str) -> Node:
-    return d.word(name, "NOUN", "obj").add(d.word("a", "DET", "det"))
-
-
-@construction(1.2, intent="book_flight")
-def book_flight(d: Draw) -> Node:
-    """Book a flight from Oslo to Madrid on Friday."""
-    flight = _one(d, "flight")
-    if d.chance(0.7):
-        flight.add(_slot(d, "from_city", "from", location(d, "nmod")))
-    flight.add(_slot(d, "to_city", "to", location(d, "nmod")))
-    return _request(d, d.among("book reserve"), flight, _date(d))
-
-
-@construction(intent="book_table")
-def book_table(d: Draw) -> Node:
-    """Can you book a table for four at Rialto tonight?"""
-    guests = _slot(d, "count", "for", d.node(d.entry("word", "NUM").lemma, "obl"))
-    parts = (_one(d, "table.furniture"), guests, _restaurant(d, "at"), _date(d))
-    return _request(d, d.among("book reserve"), *parts, _clock(d) if d.chance(0.5) else None)
-
-
-@construction(intent="order_food")
-def order_food(d: Draw) -> Node:
-    """Please order three hot pizzas and lemonade from Sakura."""
-    food = mark_slot(thing(d, "snack", "obj", det="numeral", rich=0.5), "dish")
-    if d.chance(0.7):
-        joined(d, food, mark_slot(thing(d, "drink|meal", "conj", det="bare", rich=0.3), "dish"))
-    return _request(d, "order.food", food, _restaurant(d, "from"))
-
-
-@construction(end="?", intent="get_weather")
-def get_weather(d: Draw) -> Node:
-    """Will it snow in Geneva tomorrow?"""
-    verb = d.node(d.entry("verb", "raining").lemma, "root")
-    verb.tense = "fut"
-    city = _slot(d, "city", "in", location(d, "obl", d.among("city city country")))
-    part = d.word(d.among("morning afternoon evening"), "NOUN", "obl", "time").add(
-        d.word("the", "DET", "det")
-    )
-    verb.add(d.word("it", "PRON", "expl"), city, _date(d))
-    return _asked(verb.add(_slot(d, "part_of_day", "in", part)) if d.chance(0.6) else verb)
-
-
-@construction(intent="set_alarm")
-def set_alarm(d: Draw) -> Node:
-    """Set an alarm for 7:45 on Monday."""
-    return _request(d, "set.alarm", _one(d, "alarm"), _clock(d, "for"), _date(d))
-
-
-@construction(intent="play_music")
-def play_music(d: Draw) -> Node:
-    """Play a sad song by Elena Novak in the kitchen."""
-    song = mark_slot(thing(d, "tune", "obj", det="a", rich=0.6), "music_item")
-    song.add(_slot(d, "artist", "by", person(d, "nmod", full=1)))
-    room = _slot(d, "room", "in", thing(d, "room", "obl", det="the", rich=0))
-    return _request(d, "play.music", song, room if d.chance(0.6) else None)
-
-
-@construction(intent="send_message")
-def send_message(d: Draw) -> Node:
-    """I want to send a message to Viktor about the meeting."""
-    contact = _slot(d, "contact", "to", person(d, "obl", full=0.5))
-    topic = _slot(d, "topic", "about", thing(d, "event|topic", "obl", det="the"))
-    return _request(d, "send", _one(d, d.among("message letter.mail note.message")), contact, topic)
-
-
-@construction(intent="buy_ticket")
-def buy_ticket(d: Draw) -> Node:
-    """Buy two tickets for the concert in Athens."""
-    tickets = d.word("ticket", "NOUN", "obj")
-    tickets.plural = True
-    tickets.add(mark_slot(d.node(d.entry("word", "NUM").lemma, "nummod"), "count"))
-    tickets.add(_slot(d, "event", "for", thing(d, "show|contest", "nmod", det="the")))
-    city = _slot(d, "city", "in", location(d, "obl"))
-    return _request(d, "buy", tickets, city, _date(d) if d.chance(0.7) else None)
-
-
-@construction(intent="switch_device")
-def switch_device(d: Draw) -> Node:
-    """Turn off the heater in the bedroom at 9:00."""
-    device = mark_slot(thing(d, "device", "obj", det="the", rich=0.15), "device")
-    room = _slot(d, "room", "in", thing(d, "room", "obl", det="the"))
-    verb = ("turn on", "turn off", "switch on")[int(d.share() * 3)]
-    return _request(d, verb, device, room, _clock(d) if d.chance(0.6) else _date(d))
-
-
-@construction(intent="transfer_money")
-def transfer_money(d: Draw) -> Node:
-    """Transfer 250 euros to Paula Marin on Tuesday."""
-    money = mark_slot(amount(d, d.among("euro pound dollar"), "obj"), "amount")
-    recipient = _slot(d, "recipient", "to", person(d, "obl", full=0.6))
-    return _request(d, d.among("transfer send pay"), money, recipient, _date(d))
-
-
-@construction(intent="set_reminder")
-def set_reminder(d: Draw) -> Node:
-    """Remind me about the interview tomorrow at 10:30."""
-    about = _slot(d, "event", "about", thing(d, "event", "obl", det="the", rich=0.5))
-    return _request(d, "remind", pronoun(d, "I", "obj"), about, _date(d), _clock(d))
-
-
-@construction(0.8, end="?", intent="find_place")
-def find_place(d: Draw) -> Node:
-    """Where can I find a small bakery in Krakow?"""
-    verb = d.word("find", "VERB", "root")
-    verb.tense, verb.inverted = "pres", True
-    verb.modal = d.word(d.among("can could"), "AUX", "aux")
-    with_subject(verb, pronoun(d, "I", "nsubj"))
-    sought = mark_slot(thing(d, "eatery|shop|clinic|stage", "obj", det="a", rich=0.6), "place_type")
-    verb.add(d.word("where", "ADV", "advmod", "wh"), sought, _slot(d, "city", "in", location(d, "obl")))
-    return verb.add(_date(d)) if d.chance(0.5) else verb

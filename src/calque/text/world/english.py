@@ -15,7 +15,7 @@ ORDER = {
     "opening": -1000, "cc": -900, "mark": -880, "vocative": -870, "comment": -860, "front": -850, "wh": -800,
     "relative": -800, "inversion": -700, "expl": -650, "nsubj": -600, "nsubj:pass": -600, "aux": -500,
     "negation": -490, "second": -480, "third": -470, "frequency": -460,
-    "case": -90, "det": -80, "nmod:poss": -78, "nummod": -70, "degree": -65, "amod": -60,
+    "case": -90, "cc:preconj": -85, "det": -80, "nmod:poss": -78, "nummod": -70, "degree": -65, "amod": -60,
     "flat": 5, "particle": 5, "iobj": 10, "obj": 20, "manner": 25, "xcomp": 30, "nmod": 35, "obl:agent": 38,
     "obl": 40, "advmod": 45, "obl:tmod": 60, "time": 60, "appos": 62, "acl:relcl": 65, "csubj": 70,
     "ccomp": 72, "advcl": 75, "conj": 80, "genitive": 90, "closing": 900, "punct": 1000,
@@ -56,7 +56,7 @@ def verb_form(lemma: Lemma, form: str) -> str:
     if form == "s":
         return word + "es" if word in ("go", "veto") else _with_s(word)
     if form == "ing":
-        return _ing(word, lemma)
+        return lemma.forms.get("ing") or _ing(word, lemma.forms.get("past", ""))
     past = lemma.forms.get("past") or _past(word)
     return past if form == "past" else lemma.forms.get("done", past)
 
@@ -67,9 +67,8 @@ def _past(word: str) -> str:
     return word + ("d" if word.endswith("e") else "ed")
 
 
-def _ing(word: str, lemma: Lemma) -> str:
+def _ing(word: str, past: str) -> str:
     doubled = re.fullmatch(r"[^aeiou]*(?:qu)?[aeiou][bdgklmnprtv]", word)
-    past = lemma.forms.get("past", "")
     if doubled or past in (word + word[-1] + "ed", word + word[-1]):
         return word + word[-1] + "ing"
     if word.endswith("ie"):

@@ -26,9 +26,9 @@ ORDER = {
     "obl:tmod": -840, "expl": -830, "nsubj": -800, "nsubj:pass": -800, "csubj": -790, "ccomp": -780,
     "obl:agent": -750, "obl": -740, "iobj": -730, "relative": -725, "wh": -725, "obj": -720, "xcomp": -710,
     "advmod": -700, "manner": -700, "frequency": -690,
-    "acl:relcl": -200, "nmod": -190, "nmod:poss": -180, "det": -170, "nummod": -160, "degree": -150,
-    "amod": -140, "flat": 5, "case": 10, "second": 20, "aux": 25, "appos": 30, "mark": 40, "question": 50,
-    "conj": 60, "cc": 70, "closing": 900, "punct": 1000,
+    "cc:preconj": -210, "acl:relcl": -200, "nmod": -190, "nmod:poss": -180, "det": -170, "nummod": -160,
+    "degree": -150, "amod": -140, "flat": 5, "case": 10, "second": 20, "aux": 25, "appos": 30, "mark": 40,
+    "question": 50, "conj": 60, "cc": 70, "closing": 900, "punct": 1000,
 }  # fmt: skip
 
 _FUSED = {

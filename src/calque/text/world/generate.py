@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, combinations
 
+import calque.text.world.requests  # noqa: F401  (enters its constructions into the register)
 from calque.errors import BadSetting
 from calque.recipe import suggestion
 from calque.text.world.constructions import CONSTRUCTIONS, Construction

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from calque.errors import BadInput
 
 LEXICON = Path(__file__).with_name("lexicon.txt")
-_FORMS = frozenset({"plural", "past", "done", "object", "kind"})
+_FORMS = frozenset({"plural", "past", "done", "ing", "object", "kind"})
 _UPOS = {"noun": "NOUN", "verb": "VERB", "adj": "ADJ", "adverb": "ADV", "name": "PROPN", "number": "NUM"}
 
 
@@ -91,19 +91,23 @@ class Lexicon:
             raise BadInput(f"unknown section [{section.part}]", where=self.path, line=number)
         settings = {**section.settings, **_settings(own, self.path, number)}
         upos = section.classes[0] if section.part == "word" else _UPOS[section.part]
-        lemma = self._lemma(word, upos, settings)
+        lemma = self._lemma(word, upos, settings, number)
         for kind in section.classes:
             for part in self.groups.get(kind, (kind,)):
                 entry = Entry(lemma, part, MappingProxyType(settings), 1.0 / rank)
                 self._entries.setdefault((section.part, part), []).append(entry)
 
-    def _lemma(self, word: str, upos: str, settings: Mapping[str, str]) -> Lemma:
-        text, _, sense = word.partition(".") if len(word) > 1 and upos != "PUNCT" else (word, "", "")
-        named = word if sense and upos not in CLOSED else ""
+    def _lemma(self, word: str, upos: str, settings: Mapping[str, str], number: int) -> Lemma:
+        """The lemma of a line, which may have been met before; senses of function words are not told."""
+        closed = upos in CLOSED
+        text, _, sense = (word, "", "") if upos == "PUNCT" else word.partition(".")
         forms = {name: value for name, value in settings.items() if name in _FORMS}
-        lemma = Lemma(text, named, upos, settings.get("particle", ""), MappingProxyType(forms))
-        key = lemma.key if upos not in CLOSED else f"{word} {upos}"
-        return self.lemmas.setdefault(key, lemma)
+        particle = settings.get("particle", "")
+        lemma = Lemma(text, word if sense and not closed else "", upos, particle, MappingProxyType(forms))
+        known = self.lemmas.setdefault(f"{word} {upos}" if closed else lemma.key, lemma)
+        if forms and forms != known.forms:
+            raise BadInput(f"{word} had other forms before", where=self.path, line=number)
+        return known
 
     def pool(self, part: str, classes: str, *, without: str = "") -> Pool:
         """Entries of these classes (joined by |), but for those that have the setting `without`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 
@@ -77,7 +78,7 @@ class Draw:
 
     def among(self, options: str) -> str:
         """One of some words, each as likely."""
-        held = options.split()
+        held = _words(options)
         return held[int(self._next() * len(held))]
 
     def pick(self, pool: Pool) -> Entry:
@@ -95,6 +96,11 @@ class Draw:
         node = self.node(self.lexicon.word(name, upos), rel)
         node.place = place
         return node
+
+
+@cache
+def _words(options: str) -> list[str]:
+    return options.split()
 
 
 def _uniform(seed: int, block: int = 4096) -> Iterator[float]:

@@ -60,7 +60,7 @@ def determine(d: Draw, node: Node, entry: Entry, det: str, owner: Node | None = 
         node.add(d.word("the" if det == "plural" else det, "DET", "det"))
 
 
-_PLURAL = frozenset({"plural", "numeral", "bare", "these", "those", "several", "many"})
+_PLURAL = frozenset({"plural", "numeral", "bare", "these", "those", "several", "many", "few", "all", "both"})
 
 
 def _fitting(d: Draw, entry: Entry, det: str, owner: Node | None) -> str:
@@ -86,7 +86,9 @@ def _count(d: Draw, owned: str) -> str:
         return "the" if d.chance(0.6) else "a"
     if d.chance(0.45):
         return "plural"
-    return d.among(f"{owned} {owned} bare numeral this that.far these every several many those")
+    return d.among(
+        f"{owned} {owned} bare numeral this that.far these every several many those few all both each"
+    )
 
 
 def quality(d: Draw, kind: str) -> Node | None:
