@@ -1,6 +1,7 @@
 """Solvers against answers computed elsewhere: planted maps, SciPy, NumPy, and properties."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -164,7 +165,7 @@ def test_shrink_one_is_the_identity_and_the_path_is_monotone(method: Method) -> 
             home = s
         away.append(np.linalg.norm(moved - home))
     assert away[-1] == 0 and maps.moves.steps == maps.held.steps == ()
-    assert all(a > b for a, b in zip(away, away[1:], strict=False)), away
+    assert all(a > b for a, b in pairwise(away)), away
     assert away[-2] < 0.05 * away[0]
 
 

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from calque.errors import BadInput, BadSetting
+from calque.geometry.search import Bounds, Found, Search, bound_both_ways
 from calque.recipe import Choice
-from calque.types import Floats, Longs
+from calque.types import Doubles, Floats, Longs
 
 
 class Similarity(Choice):
@@ -37,8 +39,8 @@ class TwoWay:
 
 
 def two_way(
-    source: Any,
-    target: Any,
+    source: NDArray[Any] | torch.Tensor,
+    target: NDArray[Any] | torch.Tensor,
     *,
     similarity: Similarity = Similarity.CSLS,
     k: int = 1,
@@ -49,60 +51,146 @@ def two_way(
 ) -> TwoWay:
     """The k most similar rows of the other side, in both directions.
 
-    Shape: source (n, d), target (m, d), NumPy or torch, of any length: rows are brought to unit length here,
-    and a row of zeros has cosine 0 with everything. `queries` are row numbers to search for on either side
-    (None: all); candidates are always all rows. Fewer than k candidates give as many columns as there are.
+    Shape: source (n, d), target (m, d), of any length: rows are brought to unit length here, and a row of
+    zeros has cosine 0 with everything. `queries` are row numbers to search for on either side (None: all);
+    candidates are always all rows. Fewer than k candidates give as many columns as there are.
     csls(x, y) = 2cos(x, y) − r_T(x) − r_S(y), r the mean cosine to the `radius_k` nearest rows of the other
-    side, over all rows. Of equal candidates the lowest row number wins.
+    side (to all, when it has fewer). Of candidates whose scores are equal in single precision the lowest row
+    number wins, whatever the `block`, which sets only how many rows are multiplied at once.
 
     >>> found = two_way(np.eye(3), np.eye(3)[[2, 0, 1]], radius_k=1)
     >>> found.forward.index.ravel().tolist(), found.backward.index.ravel().tolist()
     ([1, 2, 0], [2, 0, 1])
     """
-    if k < 1 or radius_k < 1:
-        raise BadSetting(f"k and radius_k must be at least 1, not {k} and {radius_k}")
-    s, t = unit_rows(source, device), unit_rows(target, device)
-    if s.shape[1] != t.shape[1]:
-        raise BadInput(f"vectors of {s.shape[1]} and of {t.shape[1]} dimensions cannot be compared")
-    r_s = r_t = None
-    if similarity is Similarity.CSLS:
-        r_s, r_t = _radius(s, t, radius_k, block), _radius(t, s, radius_k, block)
-    return TwoWay(
-        _search(s, t, (r_s, r_t), k, queries[0], block), _search(t, s, (r_t, r_s), k, queries[1], block)
-    )
+    if k < 1 or radius_k < 1 or block < 1:
+        raise BadSetting(f"k, radius_k and block must be at least 1, not {k}, {radius_k} and {block}")
+    s, t = Distinct.of(source), Distinct.of(target)
+    if s.rows.shape[1] != t.rows.shape[1]:
+        raise BadInput(f"vectors of {s.rows.shape[1]} and of {t.rows.shape[1]} dimensions cannot be compared")
+    ways = _Way(s, t, queries[0]), _Way(t, s, queries[1])
+    bounds = bound_both_ways(s.rows, t.rows, device=device, block=block)
+    if similarity is Similarity.COSINE:
+        forward, backward = (_by_cosine(way, bound, k) for way, bound in zip(ways, bounds, strict=True))
+    else:
+        forward, backward = _by_csls(ways, bounds, k, radius_k)
+    return TwoWay(forward, backward)
 
 
-def unit_rows(rows: Any, device: str = "cpu") -> torch.Tensor:
+@dataclass(frozen=True, eq=False)
+class Distinct:
+    """Rows at unit length, equal ones only once, in the order of their first occurrence.
+
+    Equal rows (the same word, in static vectors) would tie with each other; held once, they cannot.
+    Shape: rows (u, d); which (n,) the distinct row of each row; count (u,); copies (n,) row numbers by
+    distinct row, those of row i from start[i] on.
+    """
+
+    rows: torch.Tensor
+    which: Longs
+    count: Longs
+    start: Longs
+    copies: Longs
+
+    @classmethod
+    def of(cls, given: NDArray[Any] | torch.Tensor) -> Distinct:
+        rows = unit_rows(given)
+        data = rows.numpy()
+        words = data.view(np.dtype((np.void, data.itemsize * data.shape[1]))).ravel()
+        _, first, which, count = np.unique(words, return_index=True, return_inverse=True, return_counts=True)
+        order = np.argsort(first)
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        which, count = place[which.ravel()], count[order]
+        distinct = rows if len(first) == len(rows) else rows[torch.from_numpy(first[order])]
+        return cls(distinct, which, count, np.cumsum(count) - count, np.argsort(which, kind="stable"))
+
+    def __len__(self) -> int:
+        return len(self.which)
+
+    def spread(self, found: Found, k: int) -> Neighbours:
+        """Every copy of each distinct row found, in order of score and row number; the first k of them."""
+        score = found.score.astype(np.float32)
+        if len(self.count) == len(self):
+            return Neighbours(found.index[:, :k], score[:, :k])
+        copy = np.arange(min(k, int(self.count.max())))
+        there = copy < self.count[found.index][..., None]
+        place = np.where(there, self.start[found.index][..., None] + copy, 0)
+        index = np.where(there, self.copies[place], len(self)).reshape(len(score), -1)
+        scores = np.where(there, score[..., None], -np.inf).reshape(len(score), -1)
+        order = np.lexsort((index, -scores), axis=-1)[:, :k]
+        return Neighbours(np.take_along_axis(index, order, 1), np.take_along_axis(scores, order, 1))
+
+
+def unit_rows(given: NDArray[Any] | torch.Tensor) -> torch.Tensor:
     """Rows at unit length in single precision; rows of zeros stay. Shape: (n, d) to (n, d)."""
-    x = torch.as_tensor(rows).to(device, torch.float32)
-    if x.ndim != 2 or not x.numel():
-        raise BadInput(f"no vectors to search among: shape {tuple(x.shape)}, not (n, d)")
-    norm = torch.linalg.vector_norm(x, dim=1, keepdim=True)
+    rows = torch.as_tensor(given).to("cpu", torch.float32)
+    if rows.ndim != 2 or not rows.numel():
+        raise BadInput(f"no vectors to search among: shape {tuple(rows.shape)}, not (n, d)")
+    norm = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
     if not torch.isfinite(norm).all():
         raise BadInput("vectors hold NaN or infinity", remedy="check the encoder's output and its precision")
-    return x / torch.where(norm > 0, norm, 1)
+    # Adding zero turns -0 into 0, so that equal rows are equal bytes.
+    return (rows / torch.where(norm > 0, norm, 1) + 0.0).contiguous()
 
 
-def _radius(x: torch.Tensor, y: torch.Tensor, k: int, block: int) -> torch.Tensor:
-    near = min(k, len(y))
-    return torch.cat([(part @ y.T).topk(near, dim=1).values.mean(1) for part in torch.split(x, block)])
+@dataclass(frozen=True, eq=False)
+class _Way:
+    """One direction of a search: from which rows, among which, and for which row numbers."""
+
+    x: Distinct
+    y: Distinct
+    queries: Longs | None
+
+    def search(self, bounds: Bounds, scale: float, offset: Doubles, penalty: Doubles) -> Search:
+        return Search(
+            self.x.rows, self.y.rows, bounds, scale, torch.from_numpy(offset), torch.from_numpy(penalty)
+        )
+
+    def by_cosine(self, bounds: Bounds, rows: Longs, k: int) -> Found:
+        plain = self.search(bounds, 1.0, np.zeros(len(self.x.rows)), np.zeros(len(self.y.rows)))
+        return plain.best(torch.from_numpy(rows), min(k, len(self.y.rows)))
+
+    def asked(self) -> tuple[Longs, Longs]:
+        """Distinct rows to search for, and which of them answers each query."""
+        which = self.x.which if self.queries is None else self.x.which[np.asarray(self.queries, np.int64)]
+        rows, answer = np.unique(which, return_inverse=True)
+        return rows, answer.ravel()
+
+    def answer(self, found: Found, answer: Longs, k: int) -> Neighbours:
+        spread = self.y.spread(found, min(k, len(self.y)))
+        return Neighbours(spread.index[answer], spread.score[answer])
 
 
-def _search(
-    x: torch.Tensor,
-    y: torch.Tensor,
-    radii: tuple[torch.Tensor | None, torch.Tensor | None],
-    k: int,
-    queries: Longs | None,
-    block: int,
-) -> Neighbours:
-    rows = torch.arange(len(x)) if queries is None else torch.as_tensor(np.asarray(queries, np.int64))
-    index, score = [], []
-    for part in torch.split(rows, block):
-        scores = x[part] @ y.T
-        if radii[0] is not None and radii[1] is not None:
-            scores = 2 * scores - radii[0][part, None] - radii[1]
-        ordered = scores.sort(dim=1, descending=True, stable=True)
-        index.append(ordered.indices[:, :k])
-        score.append(ordered.values[:, :k])
-    return Neighbours(torch.cat(index).cpu().numpy(), torch.cat(score).cpu().numpy())
+def _by_cosine(way: _Way, bounds: Bounds, k: int) -> Neighbours:
+    rows, answer = way.asked()
+    return way.answer(way.by_cosine(bounds, rows, k), answer, k)
+
+
+def _by_csls(
+    ways: tuple[_Way, _Way], bounds: tuple[Bounds, Bounds], k: int, radius_k: int
+) -> list[Neighbours]:
+    """Radii of all rows of both sides from their nearest by cosine; then the search itself."""
+    near = [
+        way.by_cosine(bound, np.arange(len(way.x.rows)), max(k, radius_k))
+        for way, bound in zip(ways, bounds, strict=True)
+    ]
+    radii = [_radius(found, way.y, radius_k) for found, way in zip(near, ways, strict=True)]
+    found = []
+    for way, bound, close, (ours, theirs) in zip(ways, bounds, near, (radii, radii[::-1]), strict=True):
+        rows, answer = way.asked()
+        wanted = min(k, len(way.y.rows))
+        # The nearest by cosine are a good guess, and a guess of k candidates is a bound for the k-th best.
+        guess = 2 * close.score[rows] - theirs[close.index[rows]] - ours[rows, None]
+        least = -np.partition(-guess, wanted - 1, axis=1)[:, wanted - 1]
+        search = way.search(bound, 2.0, ours, theirs)
+        best = search.best(torch.from_numpy(rows), wanted, torch.from_numpy(least))
+        found.append(way.answer(best, answer, k))
+    return found
+
+
+def _radius(near: Found, y: Distinct, radius_k: int) -> Doubles:
+    """Mean cosine to the `radius_k` nearest, counting every copy. Shape: (rows,)."""
+    wanted = min(radius_k, len(y))
+    count = y.count[near.index]
+    before = np.cumsum(count, axis=1) - count
+    return np.asarray((near.score * np.clip(wanted - before, 0, count)).sum(1) / wanted)
