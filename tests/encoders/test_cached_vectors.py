@@ -126,7 +126,7 @@ def test_a_broken_entry_is_made_again(counting: Counting, pattern: str, harm: st
 
 def test_parts_fit_together(counting: Counting, monkeypatch: pytest.MonkeyPatch) -> None:
     """Large requests are encoded and written in parts."""
-    monkeypatch.setattr(anchors, "BLOCK_NUMBERS", 24 * 2 * 20)  # twenty words at two layers
+    monkeypatch.setattr(anchors, "BLOCK_NUMBERS", 24 * 4 * 20)  # twenty words at all layers
     encoder = CachedEncoder(counting)
     bare = counting.inner.word_vectors(SENTENCES, layers=[0, 3])
     for _ in range(2):

@@ -118,7 +118,8 @@ class CachedEncoder:
             return self.inner.word_vectors(sentences, asked, layers=layers, pooling=pooling)
 
         def compute(missing: Sequence[int]) -> Iterator[_Part]:
-            for first, last, part in word_chunks(asked, len(sentences), len(missing) * self.width):
+            # Parts do not depend on which layers are missing, or a layer's last bits would.
+            for first, last, part in word_chunks(asked, len(sentences), (self.depth + 1) * self.width):
                 chunk = sentences.select(range(first, last))
                 made = self.inner.word_vectors(chunk, part, layers=missing, pooling=pooling)
                 yield _Part(made.vectors, made.present, dict(made.dropped))

@@ -41,6 +41,8 @@ from calque.types import (
     WordVectors,
 )
 
+_TORCH = {Dtype.FLOAT32: torch.float32, Dtype.FLOAT16: torch.float16, Dtype.BFLOAT16: torch.bfloat16}
+
 Keep = Callable[[torch.Tensor], torch.Tensor]
 
 
@@ -83,6 +85,8 @@ class HuggingFaceEncoder:
         self.name, self.options = name, options
         self.device = choose_device(options.device)
         self.dtype = choose_dtype(options.dtype, self.device)
+        if self.dtype != _TORCH[options.dtype]:
+            warnings.warn(f"{options.dtype} is for GPUs: running in float32 on this CPU", stacklevel=3)
         self.batch_tokens = options.batch_tokens or (1024 if self.device.type == "cpu" else 16384)
         self.model = model.base_model.to(device=self.device, dtype=self.dtype).eval()
         self.body = encoder_half(self.model)
@@ -100,7 +104,7 @@ class HuggingFaceEncoder:
         """Read a model directory, or a model of the hub by name."""
         options = options or EncoderOptions()
         folder = model_directory(name_or_path, options.revision)
-        model, tokenizer = read_model(folder, torch.float32)
+        model, tokenizer = read_model(folder, choose_dtype(options.dtype, choose_device(options.device)))
         return cls(model, tokenizer, name_or_path, options, folder)
 
     @classmethod
@@ -390,14 +394,7 @@ def choose_device(wanted: Device) -> torch.device:
 
 def choose_dtype(wanted: Dtype, device: torch.device) -> torch.dtype:
     """The precision to run in. Half precision on a CPU is slow, and crashes on some: single is used there."""
-    if device.type == "cpu" and wanted is not Dtype.FLOAT32:
-        warnings.warn(f"{wanted.value} is for GPUs: running in float32 on this CPU", stacklevel=2)
-        return torch.float32
-    return {
-        Dtype.FLOAT32: torch.float32,
-        Dtype.FLOAT16: torch.float16,
-        Dtype.BFLOAT16: torch.bfloat16,
-    }[wanted]
+    return torch.float32 if device.type == "cpu" else _TORCH[wanted]
 
 
 def longest_input(body: Any) -> int:

@@ -15,7 +15,7 @@ from calque.errors import BadInput, BadSetting
 from calque.files import text_digest
 from calque.types import Ints, Sentences, Vocabulary
 
-_SPACE_MARKS = "▁Ġ"
+_SPACE_MARKS = "▁Ġ "
 _PROBES = ("a", "the", "1", ".")
 
 
@@ -79,7 +79,9 @@ class Reader:
     @cached_property
     def _blank(self) -> Ints:
         """Pieces that are no more than a space mark: the lone `▁` of SentencePiece, `Ġ` of byte-level BPE."""
-        marks = [i for piece, i in self.tokenizer.get_vocab().items() if not piece.strip(_SPACE_MARKS)]
+        marks = [
+            i for piece, i in self.tokenizer.get_vocab().items() if not piece.strip(_SPACE_MARKS).strip()
+        ]
         return _ints([i for i in marks if not self.tokenizer.decode([i]).strip()])
 
     def _table(self, sentences: Sentences) -> PieceTable:
