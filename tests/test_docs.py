@@ -58,7 +58,9 @@ def test_the_check_itself_sees_a_wrong_option() -> None:
 
 
 def test_the_readme_has_exactly_two_set_up_commands_and_ci_runs_the_second() -> None:
-    lines = [line for line in (ROOT / "README.md").read_text().splitlines() if line.startswith("python3 -m venv")]
+    lines = [
+        line for line in (ROOT / "README.md").read_text().splitlines() if line.startswith("python3 -m venv")
+    ]
     assert len(lines) == 2
     assert lines[1].endswith("pytest") and "pytest" not in lines[0]
     assert "grep -m1 -E '^python3 -m venv .*pytest' README.md" in (ROOT / ".ci" / "run").read_text()
