@@ -199,13 +199,22 @@ def pronoun_subject(d: Draw) -> Node:
     return event(d, _tense(d), subject=pronoun(d, d.among("I you he she we they"), "nsubj"), full=0.8)
 
 
-@construction(0.8)
+@construction(1.5)
 def company_news(d: Draw) -> Node:
     """Orion Airlines hired three engineers in Lisbon in 2012."""
     entry = d.pick(d.lexicon.verbs("transitive", "subj", "institution"))
     verb = doing(d, entry, organisation(d, "nsubj"), "past" if d.chance(0.7) else "fut")
     verb.add(thing(d, entry.settings["obj"], "obj", det="common"))
     return verb.add(with_case(d, "in", location(d, "obl")), when(d, verb.tense, historic=True))
+
+
+@construction(1.2)
+def employee(d: Draw) -> Node:
+    """Nina Keller works as an engineer for Orion Energy in Oslo."""
+    verb = with_subject(d.word("work", "VERB", "root"), person(d, "nsubj", full=0.6))
+    verb.tense = _tense(d)
+    role = with_case(d, "as.like", _calling(d, "obl"))
+    return verb.add(role, with_case(d, "for", organisation(d, "obl")), with_case(d, "in", location(d, "obl")))
 
 
 @construction(0.8)
@@ -255,7 +264,8 @@ def interjection(d: Draw) -> Node:
 @construction(1.5)
 def negated(d: Draw) -> Node:
     """The tailor did not sell the coats."""
-    return _negate(d, event(d, _now_or_then(d), full=0.5))
+    verb = event(d, _now_or_then(d), full=0)
+    return _negate(d, verb.add(_place_of(d, verb), when(d, "past") if verb.tense == "past" else None))
 
 
 @construction(0.8)

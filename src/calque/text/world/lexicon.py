@@ -90,21 +90,21 @@ class Lexicon:
         if section.part not in _UPOS and section.part != "word":
             raise BadInput(f"unknown section [{section.part}]", where=self.path, line=number)
         settings = {**section.settings, **_settings(own, self.path, number)}
-        upos = section.classes[0] if section.part == "word" else _UPOS[section.part]
-        lemma = self._lemma(word, upos, settings, number)
+        lemma = self._lemma(word, section, settings, number)
         for kind in section.classes:
             for part in self.groups.get(kind, (kind,)):
                 entry = Entry(lemma, part, MappingProxyType(settings), 1.0 / rank)
                 self._entries.setdefault((section.part, part), []).append(entry)
 
-    def _lemma(self, word: str, upos: str, settings: Mapping[str, str], number: int) -> Lemma:
-        """The lemma of a line, which may have been met before; senses of function words are not told."""
-        closed = upos in CLOSED
+    def _lemma(self, word: str, section: Section, settings: Mapping[str, str], number: int) -> Lemma:
+        """The lemma of a line, which may have been met before. Senses of function words are not told."""
+        function = section.part == "word"
+        upos = section.classes[0] if function else _UPOS[section.part]
         text, _, sense = (word, "", "") if upos == "PUNCT" else word.partition(".")
         forms = {name: value for name, value in settings.items() if name in _FORMS}
-        particle = settings.get("particle", "")
-        lemma = Lemma(text, word if sense and not closed else "", upos, particle, MappingProxyType(forms))
-        known = self.lemmas.setdefault(f"{word} {upos}" if closed else lemma.key, lemma)
+        told, particle = word if sense and not function else "", settings.get("particle", "")
+        lemma = Lemma(text, told, upos, particle, MappingProxyType(forms))
+        known = self.lemmas.setdefault(f"{word} {upos}" if function else lemma.key, lemma)
         if forms and forms != known.forms:
             raise BadInput(f"{word} had other forms before", where=self.path, line=number)
         return known

@@ -25,22 +25,24 @@ _MALE = {
 def thing(
     d: Draw, classes: str, rel: str, *, det: str = "", rich: float = 0.3, owner: Node | None = None
 ) -> Node:
-    """Something of these classes, with a determiner and perhaps (`rich`) an adjective; people may have names.
+    """Something of these classes, with a determiner and perhaps (`rich`) an adjective, or else a name.
 
     `det` is "" for any, "common" for any but no name, "named" for a name where there can be one, or one of
     the determiners that `determine` knows. What people and animals have by nature is that of `owner`.
     """
     entry = d.entry("noun", classes)
-    if det in ("", "named") and is_person(d, entry) and (det or d.chance(0.35)):
-        return person(d, rel)
+    if det in ("", "named") and (name := _naming(d, entry)) and (det or d.chance(0.35)):
+        return name(d, rel)
     node = d.node(entry.lemma, rel, entry)
     determine(d, node, entry, "" if det in ("named", "common") else det, owner)
     return node.add(quality(d, entry.kind)) if d.chance(rich) else node
 
 
-def is_person(d: Draw, entry: Entry) -> bool:
-    """Whether a name could stand for this noun."""
-    return entry.kind in d.lexicon.kinds("person") and "owned" not in entry.settings
+def _naming(d: Draw, entry: Entry) -> Callable[[Draw, str], Node] | None:
+    """How something of this kind could be named."""
+    if entry.kind == "institution":
+        return organisation
+    return person if entry.kind in d.lexicon.kinds("person") and "owned" not in entry.settings else None
 
 
 def determine(d: Draw, node: Node, entry: Entry, det: str, owner: Node | None = None) -> None:
@@ -73,7 +75,7 @@ def _fitting(d: Draw, entry: Entry, det: str, owner: Node | None) -> str:
     if "mass" in settings:
         if settings["mass"] == "bare":
             return "bare"
-        return _mass(d) if det in ("", "a", "numeral", "plural") else det
+        return det if det in ("the", "bare", "this", "owned") else _mass(d)
     return det or _count(d, "the" if entry.kind in d.lexicon.kinds("human") else "owned")
 
 
@@ -97,8 +99,9 @@ def quality(d: Draw, kind: str) -> Node | None:
 
 
 def kind_of(node: Node) -> str:
-    """The class of a noun; names and pronouns are taken for people."""
-    return node.entry.kind if node.entry is not None and node.lemma.upos != "PROPN" else "folk"
+    """The class of a noun; pronouns are taken for people, and names for what they name."""
+    kind = node.entry.kind if node.entry is not None else "given"
+    return {"given": "folk", "brand": "institution"}.get(kind, kind)
 
 
 # --------------------------------------------------------------------------------------------- names
@@ -120,7 +123,8 @@ def location(d: Draw, rel: str, classes: str = "city") -> Node:
 
 def organisation(d: Draw, rel: str) -> Node:
     """A company by name."""
-    node = d.node(d.entry("name", "brand").lemma, rel)
+    entry = d.entry("name", "brand")
+    node = d.node(entry.lemma, rel, entry)
     if d.chance(0.7):
         node.add(d.node(d.entry("name", "trademark").lemma, "flat"))
     return mark_entity(node, "ORG")

@@ -8,6 +8,7 @@ from calque.text.world.phrases import (
     amount,
     joined,
     location,
+    mark_entity,
     mark_slot,
     person,
     pronoun,
@@ -49,7 +50,7 @@ def _clock(d: Draw, prep: str = "at") -> Node:
 
 
 def _restaurant(d: Draw, prep: str) -> Node:
-    return _slot(d, "restaurant", prep, d.node(d.entry("name", "dining").lemma, "obl"))
+    return _slot(d, "restaurant", prep, mark_entity(d.node(d.entry("name", "dining").lemma, "obl"), "ORG"))
 
 
 def _one(d: Draw, name: str) -> Node:
