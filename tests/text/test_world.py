@@ -401,6 +401,7 @@ def test_generate_streams() -> None:
     ("settings", "told"),
     [
         ({"count": -1}, "count is -1"),
+        ({"count": 1, "seed": -3}, "seed is -3"),
         ({"count": 1, "languages": ("en", "fra")}, "did you mean far?"),
         ({"count": 1, "languages": ("en", "en")}, "name each language once"),
         ({"count": 1, "languages": ()}, "languages are none"),

@@ -49,8 +49,8 @@ def write_world(folder: Path, count: int, *, languages: Sequence[str] = LANGUAGE
     For the first language with each other one: `en-far.tsv` (tokenised text) and `en-far.links`; for every
     language `far.conllu`, with entities, slots and senses in its last column.
     """
-    first, *others = languages
     drawn = list(generate(count, seed=seed, languages=languages))
+    first, *others = languages
     with atomic_directory(folder) as partial:
         for other in others:
             _write(partial / f"{first}-{other}.tsv", [_row(s, first, other) for s in drawn])

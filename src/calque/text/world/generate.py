@@ -39,13 +39,14 @@ def generate(count: int, *, seed: int = 0, languages: Sequence[str] = LANGUAGES)
     >>> len(sentence.sides["en"].words) == len(sentence.sides["en"].heads)
     True
     """
-    _check(count, languages)
+    _check(count, seed, languages)
     return _stream(count, seed, tuple(languages))
 
 
-def _check(count: int, languages: Sequence[str]) -> None:
-    if count < 0:
-        raise BadSetting(f"count is {count}", remedy="give 0 or more")
+def _check(count: int, seed: int, languages: Sequence[str]) -> None:
+    for name, value in (("count", count), ("seed", seed)):
+        if value < 0:
+            raise BadSetting(f"{name} is {value}", remedy="give 0 or more")
     for language in languages:
         if language not in SPOKEN:
             raise BadSetting(f"nobody speaks {language!r} in the world", remedy=suggestion(language, SPOKEN))
