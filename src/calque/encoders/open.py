@@ -7,17 +7,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from calque.encoders.aligned import ALIGNMENT, AlignedEncoder, load_maps, save_maps
-from calque.encoders.bundled import BUNDLED, bundled_directory
+from calque.encoders.aligned import ALIGNMENT, MAPS, AlignedEncoder, load_maps, save_maps
+from calque.encoders.bundled import BUNDLED, MANIFEST, bundled_directory
 from calque.encoders.encoder import EncoderOptions, HuggingFaceEncoder
 from calque.encoders.static import StaticEncoder, is_static_spec, load_static, open_static_spec, save_static
 from calque.errors import BadSetting
-from calque.files import read_json
+from calque.files import FINISHED, read_json
 from calque.types import Encoder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
+
+
+#: What belongs to a checkpoint, and what calque itself put beside one.
+CHECKPOINT = frozenset({".json", ".safetensors", ".model", ".txt", ".spm", ".jinja"})
+OURS = frozenset({ALIGNMENT, MAPS, MANIFEST, FINISHED, "environment.json", "cost.json"})
 
 
 def open_encoder(spec: str, options: EncoderOptions | None = None) -> Encoder:
@@ -79,7 +84,7 @@ def copy_checkpoint(encoder: HuggingFaceEncoder, folder: Path) -> None:
         encoder.tokenizer.save_pretrained(folder)
         return
     for file in sorted(encoder.directory.iterdir()):
-        if file.suffix in {".json", ".safetensors", ".model", ".txt", ".spm", ".jinja"} and file.is_file():
+        if file.suffix in CHECKPOINT and file.name not in OURS and file.is_file():
             _link_or_copy(file.resolve(), folder / file.name)
 
 
