@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calque.errors import BadInput
-from calque.text.world import CONSTRUCTIONS, far, near
+from calque.text.world import CONSTRUCTIONS, construction, far, generate, near
 from calque.text.world.coin import coin_words, is_short
-from calque.text.world.english import compared, plural, verb_form
-from calque.text.world.generate import SPOKEN
+from calque.text.world.draws import SPOKEN
+from calque.text.world.english import ENGLISH, compared, plural, verb_form
 from calque.text.world.lexicon import LEXICON, Lemma, Lexicon, lexicon
 from calque.text.world.meaning import THEY, Draw, Node
 from calque.text.world.phrases import pronoun, with_case, with_subject
-from calque.text.world.surface import Layout, link, side
+from calque.text.world.surface import Language, Layout, link, side
 
 
 @pytest.fixture
@@ -233,3 +233,29 @@ def test_mistakes_in_a_lexicon_are_named_with_their_line(
 def test_a_missing_class_is_named() -> None:
     with pytest.raises(BadInput, match="no word for noun dragon"):
         lexicon().pool("noun", "dragon")
+
+
+# ------------------------------------------------------------------------------------------ extending
+
+
+def test_a_construction_is_one_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("calque.text.world.constructions.CONSTRUCTIONS", registered := {})
+    monkeypatch.setattr("calque.text.world.draws.CONSTRUCTIONS", registered)
+
+    @construction(end="?")
+    def barking(d: Draw) -> Node:
+        return ask(verb(d, "bark", "past", noun(d, "dog", "nsubj")))
+
+    sentence = next(generate(1))
+    assert (sentence.construction, sentence.sides["en"].words) == (
+        "barking",
+        ("Did", "the", "dog", "bark", "?"),
+    )
+
+
+def test_a_language_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    order = {place: -rank for place, rank in ENGLISH.order.items()}
+    monkeypatch.setitem(SPOKEN, "mirror", Language(order, ENGLISH.dress, lambda words: words))
+    for sentence in generate(50, languages=("en", "mirror")):
+        linked = dict(sentence.links["en", "mirror"])
+        assert linked[len(sentence.sides["en"].words) - 1] == 0  # the full stop comes first

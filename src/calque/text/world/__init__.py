@@ -2,7 +2,7 @@
 
 from calque.text.world.constructions import CONSTRUCTIONS, Construction, construction
 from calque.text.world.doors import world_pairs, world_sentences, write_world
-from calque.text.world.generate import LANGUAGES, WorldSentence, generate
+from calque.text.world.draws import LANGUAGES, WorldSentence, generate
 from calque.text.world.surface import WorldSide
 
 __all__ = [

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from calque.files import atomic_directory
-from calque.text.world.generate import LANGUAGES, WorldSentence, generate
+from calque.text.world.draws import LANGUAGES, WorldSentence, generate
 from calque.text.world.surface import WorldSide
 from calque.types import UPOS, Bitext, Bytes, Sentences, WordPairs
 
