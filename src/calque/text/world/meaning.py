@@ -12,7 +12,7 @@ from calque.text.world.lexicon import Entry, Lemma, Lexicon, Pool
 
 #: A key names one piece of meaning; words of two languages that share a key are linked. The last two bits
 #: tell a node's own word from those that only some languages spell out.
-OWN, TENSE, PASSIVE, SATELLITE = range(4)
+TENSE, PASSIVE, SATELLITE = 1, 2, 3
 
 #: Person and number of a subject.
 ME, YOU, SHE, WE, THEY = range(5)
