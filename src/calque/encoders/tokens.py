@@ -155,7 +155,7 @@ def language_code(tokenizer: Any, language: str) -> str | None:
 
     try:
         names = {language, langcodes.get(language).language, langcodes.get(language).to_alpha3()}
-    except LookupError:
+    except (LookupError, ValueError):
         names = {language}
     codes = getattr(tokenizer, "lang_code_to_id", None) or tokenizer.all_special_tokens
     return next((code for code in sorted(codes) if code in names or code.partition("_")[0] in names), None)
