@@ -303,6 +303,9 @@ def measure_words_command(
     keep_identical: Annotated[
         bool, typer.Option("--keep-identical", help="Keep links between equal strings.")
     ] = False,
+    keep_many: Annotated[
+        bool, typer.Option("--keep-many", help="Keep words that have several links.")
+    ] = False,
     sentence_augmented: Annotated[
         bool,
         typer.Option("--sentence-augmented", help="Add mean, max and min over the sentence to each word."),
@@ -311,6 +314,7 @@ def measure_words_command(
         list[str] | None, typer.Option("--by", help="pos, rank-gap, script, seen; all possible by default.")
     ] = None,
     rounds: Annotated[int, typer.Option(help="Of the bootstrap.")] = 1000,
+    limit: Annotated[int | None, typer.Option(help="Score the first sentences only, this many.")] = None,
     revision: Revision = None,
     prefix: Prefix = "",
     max_length: MaxLength = 512,

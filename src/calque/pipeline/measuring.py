@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
+
+import numpy as np
 
 from calque.encoders.aligned import AlignedEncoder
 from calque.encoders.static import SentenceAugmented
 from calque.errors import BadSetting
 from calque.files import is_done, write_json
 from calque.geometry.neighbours import Similarity
+from calque.links.filters import one_to_one
 from calque.links.pharaoh import is_pud, read_pud
 from calque.measure.word_retrieval import Measurement, RetrievalOptions, Variant, word_retrieval
 from calque.pipeline.runs import EncoderRecipe, links_grid, open_for, running
@@ -25,7 +28,8 @@ class WordsRecipe(EncoderRecipe):
     """Settings of `calque measure words`.
 
     The first encoder is the baseline of every comparison. Word pairs that any of the encoders was trained on
-    are left out for all of them, unless `include_seen`. `sentence_augmented` adds mean, maximum and minimum
+    are left out for all of them, unless `include_seen`; so are words with several links, which have no one
+    right answer, unless `keep_many`. `sentence_augmented` adds mean, maximum and minimum
     over the sentence to each word's vector, which gives static vectors a context.
     """
 
@@ -42,9 +46,11 @@ class WordsRecipe(EncoderRecipe):
     pooling: Pooling | None = None
     include_seen: bool = False
     keep_identical: bool = False
+    keep_many: bool = False
     sentence_augmented: bool = False
     breakdowns: tuple[str, ...] | None = None
     rounds: int = 1000
+    limit: int | None = None
 
     def retrieval(self, pooling: Pooling, device: str) -> RetrievalOptions:
         return RetrievalOptions(
@@ -82,7 +88,7 @@ def measure_words(
         [str(one) for one in ([many] if isinstance(many, str | Path) else many)] for many in (encoders, pairs)
     )
     recipe = WordsRecipe.build(encoders=specs, pairs=folders, **settings)
-    loaded = [load_any_pairs(Path(path)) for path in recipe.pairs]
+    loaded = [load_any_pairs(Path(path), recipe.limit) for path in recipe.pairs]
     labels = recipe.labels or tuple(default_labels(specs))
     if len(labels) != len(specs) or len(set(labels)) != len(labels):
         raise BadSetting(f"labels {labels} for {len(specs)} encoders", remedy="one different label each")
@@ -105,9 +111,10 @@ def measure_words(
     return MeasureRun(folder, load_results(folder / "results.jsonl"))
 
 
-def load_any_pairs(folder: Path) -> WordPairs:
-    """Pairs written by `calque link`, or a folder of hand-made links in the PUD layout."""
-    return read_pud(folder) if is_pud(folder) else load_pairs(folder)
+def load_any_pairs(folder: Path, limit: int | None = None) -> WordPairs:
+    """Pairs written by `calque link`, or a folder of hand-made links in the PUD layout; the first `limit`."""
+    pairs = read_pud(folder) if is_pud(folder) else load_pairs(folder)
+    return pairs if limit is None else pairs.sentences(np.arange(min(limit, len(pairs.bitext))))
 
 
 def default_labels(specs: Sequence[str]) -> list[str]:
@@ -124,15 +131,17 @@ def _measure(recipe: WordsRecipe, opened: dict[str, Encoder], pairs: WordPairs) 
             encoder = encoder.meeting(pairs.languages)
             seen |= encoder.seen_by(pairs.languages)
         encoders[label] = SentenceAugmented(encoder) if recipe.sentence_augmented else encoder
-    return word_retrieval(
+    scored = pairs if recipe.keep_many else one_to_one(pairs)
+    measured = word_retrieval(
         encoders,
-        pairs,
+        scored,
         {label: parse_layers(recipe.layers, one.depth) for label, one in encoders.items()},
         seen=seen,
         options=recipe.retrieval(_pooling(recipe, opened), _torch_device(opened)),
         breakdowns=_breakdowns(recipe, pairs),
         recipe=recipe.digest()[:12],
     )
+    return replace(measured, counts=measured.counts | {"several links": len(pairs) - len(scored)})
 
 
 def _pooling(recipe: WordsRecipe, encoders: dict[str, Encoder]) -> Pooling:
