@@ -15,13 +15,14 @@ from calque.geometry.neighbours import Neighbours, Similarity, TwoWay, two_way
 
 
 def brute(s: np.ndarray, t: np.ndarray, similarity: Similarity, k: int, radius_k: int = 10) -> TwoWay:
-    """The formula on whole arrays, rounded to single precision, sorted with the lowest row first."""
+    """The formula on whole arrays, rounded as documented, sorted with the lowest row first."""
     a, b = (unit(np.asarray(x, np.float32)).astype(np.float64) for x in (s, t))
     scores = a @ b.T
     if similarity is Similarity.CSLS:
         r_t = -np.sort(-scores, axis=1)[:, :radius_k].mean(1)
         r_s = -np.sort(-scores, axis=0)[:radius_k].mean(0)
         scores = 2 * scores - r_t[:, None] - r_s
+    scores = np.round(scores * 2**22) / 2**22
     return TwoWay(ranked(scores.astype(np.float32), k), ranked(scores.T.astype(np.float32), k))
 
 
@@ -37,7 +38,7 @@ def ranked(scores: np.ndarray, k: int) -> Neighbours:
 
 def assert_same(ours: TwoWay, theirs: TwoWay) -> None:
     for way in ("forward", "backward"):
-        np.testing.assert_allclose(getattr(ours, way).score, getattr(theirs, way).score, atol=2e-7)
+        np.testing.assert_allclose(getattr(ours, way).score, getattr(theirs, way).score, atol=5e-7)
         np.testing.assert_array_equal(getattr(ours, way).index, getattr(theirs, way).index)
 
 
@@ -86,10 +87,10 @@ def test_ties_go_to_the_lowest_row(
     theirs = brute(s, t, similarity, k, radius_k)
     for way in ("forward", "backward"):
         a, b = getattr(ours, way), getattr(theirs, way)
-        np.testing.assert_allclose(a.score, b.score, atol=2e-7)
+        np.testing.assert_allclose(a.score, b.score, atol=5e-7)
         # Sums in another order can part scores that are equal on paper; equal rows must never be parted.
         picked = theirs_of(s, t, similarity, radius_k, way)
-        np.testing.assert_allclose(np.take_along_axis(picked, a.index, 1), b.score, atol=2e-7)
+        np.testing.assert_allclose(np.take_along_axis(picked, a.index, 1), b.score, atol=5e-7)
         candidates = t if way == "forward" else s
         for row in a.index:
             assert_lowest_copies(candidates, row)
@@ -203,7 +204,7 @@ def test_real_static_tokens(shared_data: Path) -> None:
 
 def assert_scores_same(ours: TwoWay, theirs: TwoWay) -> None:
     for way in ("forward", "backward"):
-        np.testing.assert_allclose(getattr(ours, way).score, getattr(theirs, way).score, atol=2e-7)
+        np.testing.assert_allclose(getattr(ours, way).score, getattr(theirs, way).score, atol=5e-7)
         assert (getattr(ours, way).index == getattr(theirs, way).index).mean() > 0.999
 
 

@@ -10,9 +10,12 @@ import torch
 from numpy.typing import NDArray
 
 from calque.errors import BadInput, BadSetting
-from calque.geometry.search import Bounds, Found, Search, bound_both_ways
+from calque.geometry.search import Bounds, Found, Search, bound_both_ways, each_part
 from calque.recipe import Choice
 from calque.types import Doubles, Floats, Longs
+
+#: Scores are rounded to this, and then equal ones are ties; exact in single precision up to 4.
+_TIE = 2.0**-22
 
 
 class Similarity(Choice):
@@ -55,8 +58,9 @@ def two_way(
     zeros has cosine 0 with everything. `queries` are row numbers to search for on either side (None: all);
     candidates are always all rows. Fewer than k candidates give as many columns as there are.
     csls(x, y) = 2cos(x, y) − r_T(x) − r_S(y), r the mean cosine to the `radius_k` nearest rows of the other
-    side (to all, when it has fewer). Of candidates whose scores are equal in single precision the lowest row
-    number wins, whatever the `block`, which sets only how many rows are multiplied at once.
+    side (to all, when it has fewer). Scores are multiples of 2⁻²² (2e-7, finer than single-precision
+    vectors can tell); of equal candidates the lowest row number wins, whatever the `block`, which sets only
+    how many rows are multiplied at once.
 
     >>> found = two_way(np.eye(3), np.eye(3)[[2, 0, 1]], radius_k=1)
     >>> found.forward.index.ravel().tolist(), found.backward.index.ravel().tolist()
@@ -64,7 +68,7 @@ def two_way(
     """
     if k < 1 or radius_k < 1 or block < 1:
         raise BadSetting(f"k, radius_k and block must be at least 1, not {k}, {radius_k} and {block}")
-    s, t = Distinct.of(source), Distinct.of(target)
+    s, t = each_part(Distinct.of, [source, target])
     if s.rows.shape[1] != t.rows.shape[1]:
         raise BadInput(f"vectors of {s.rows.shape[1]} and of {t.rows.shape[1]} dimensions cannot be compared")
     ways = _Way(s, t, queries[0]), _Way(t, s, queries[1])
@@ -94,14 +98,9 @@ class Distinct:
     @classmethod
     def of(cls, given: NDArray[Any] | torch.Tensor) -> Distinct:
         rows = unit_rows(given)
-        data = rows.numpy()
-        words = data.view(np.dtype((np.void, data.itemsize * data.shape[1]))).ravel()
-        _, first, which, count = np.unique(words, return_index=True, return_inverse=True, return_counts=True)
-        order = np.argsort(first)
-        place = np.empty_like(order)
-        place[order] = np.arange(len(order))
-        which, count = place[which.ravel()], count[order]
-        distinct = rows if len(first) == len(rows) else rows[torch.from_numpy(first[order])]
+        first, which = _first_copies(rows.numpy())
+        distinct = rows if len(first) == len(rows) else rows[torch.from_numpy(first)]
+        count = np.bincount(which)
         return cls(distinct, which, count, np.cumsum(count) - count, np.argsort(which, kind="stable"))
 
     def __len__(self) -> int:
@@ -109,7 +108,7 @@ class Distinct:
 
     def spread(self, found: Found, k: int) -> Neighbours:
         """Every copy of each distinct row found, in order of score and row number; the first k of them."""
-        score = found.score.astype(np.float32)
+        score = (np.round(found.score / _TIE) * _TIE).astype(np.float32)
         if len(self.count) == len(self):
             return Neighbours(found.index[:, :k], score[:, :k])
         copy = np.arange(min(k, int(self.count.max())))
@@ -119,6 +118,18 @@ class Distinct:
         scores = np.where(there, score[..., None], -np.inf).reshape(len(score), -1)
         order = np.lexsort((index, -scores), axis=-1)[:, :k]
         return Neighbours(np.take_along_axis(index, order, 1), np.take_along_axis(scores, order, 1))
+
+
+def _first_copies(rows: Floats) -> tuple[Longs, Longs]:
+    """Where each distinct row first occurs, and which of them each row is. Shape: (u,), (n,)."""
+    bits = rows.view(np.uint32)
+    mixed = bits @ np.random.default_rng(0).integers(0, 2**63, bits.shape[1], np.uint64)
+    if len(np.unique(mixed)) == len(rows):
+        return np.arange(len(rows)), np.arange(len(rows))
+    whole = bits.view(np.dtype((np.void, bits.itemsize * bits.shape[1]))).ravel()
+    _, first, which = np.unique(whole, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    return first[order], np.argsort(order)[which.ravel()]
 
 
 def unit_rows(given: NDArray[Any] | torch.Tensor) -> torch.Tensor:
@@ -141,14 +152,11 @@ class _Way:
     y: Distinct
     queries: Longs | None
 
-    def search(self, bounds: Bounds, scale: float, offset: Doubles, penalty: Doubles) -> Search:
-        return Search(
-            self.x.rows, self.y.rows, bounds, scale, torch.from_numpy(offset), torch.from_numpy(penalty)
-        )
-
-    def by_cosine(self, bounds: Bounds, rows: Longs, k: int) -> Found:
-        plain = self.search(bounds, 1.0, np.zeros(len(self.x.rows)), np.zeros(len(self.y.rows)))
-        return plain.best(torch.from_numpy(rows), min(k, len(self.y.rows)))
+    def near(self, bounds: Bounds, rows: Longs, k: int, tie: float = _TIE) -> Found:
+        """Nearest by cosine, at most as many as there are distinct rows."""
+        none, nothing = torch.zeros(len(self.x.rows)), torch.zeros(len(self.y.rows))
+        search = Search(self.x.rows, self.y.rows, bounds, 1.0, none.double(), nothing.double(), tie)
+        return search.best(torch.from_numpy(rows), min(k, len(self.y.rows)))
 
     def asked(self) -> tuple[Longs, Longs]:
         """Distinct rows to search for, and which of them answers each query."""
@@ -163,7 +171,7 @@ class _Way:
 
 def _by_cosine(way: _Way, bounds: Bounds, k: int) -> Neighbours:
     rows, answer = way.asked()
-    return way.answer(way.by_cosine(bounds, rows, k), answer, k)
+    return way.answer(way.near(bounds, rows, k), answer, k)
 
 
 def _by_csls(
@@ -171,20 +179,19 @@ def _by_csls(
 ) -> list[Neighbours]:
     """Radii of all rows of both sides from their nearest by cosine; then the search itself."""
     near = [
-        way.by_cosine(bound, np.arange(len(way.x.rows)), max(k, radius_k))
+        way.near(bound, np.arange(len(way.x.rows)), max(k, radius_k), tie=2.0**-50)
         for way, bound in zip(ways, bounds, strict=True)
     ]
     radii = [_radius(found, way.y, radius_k) for found, way in zip(near, ways, strict=True)]
     found = []
     for way, bound, close, (ours, theirs) in zip(ways, bounds, near, (radii, radii[::-1]), strict=True):
-        rows, answer = way.asked()
-        wanted = min(k, len(way.y.rows))
-        # The nearest by cosine are a good guess, and a guess of k candidates is a bound for the k-th best.
-        guess = 2 * close.score[rows] - theirs[close.index[rows]] - ours[rows, None]
-        least = -np.partition(-guess, wanted - 1, axis=1)[:, wanted - 1]
-        search = way.search(bound, 2.0, ours, theirs)
-        best = search.best(torch.from_numpy(rows), wanted, torch.from_numpy(least))
-        found.append(way.answer(best, answer, k))
+        (rows, answer), wanted = way.asked(), min(k, len(way.y.rows))
+        # The nearest by cosine are a good guess, and any k candidates bound the k-th best.
+        guess = 2 * close.score[rows] - theirs[close.index[rows]]
+        least = torch.from_numpy(-np.partition(-guess, wanted - 1, axis=1)[:, wanted - 1]).float()
+        offset, penalty = torch.from_numpy(ours), torch.from_numpy(theirs)
+        search = Search(way.x.rows, way.y.rows, bound, 2.0, offset, penalty, _TIE)
+        found.append(way.answer(search.best(torch.from_numpy(rows), wanted, least), answer, k))
     return found
 
 

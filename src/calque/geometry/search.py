@@ -7,27 +7,41 @@ approximate: upper bounds decide where to look, and what is found is scored in d
 
 Two things make the bounds cheap and tight; neither can change an answer. The pass runs on a *sketch*: the
 leading principal coordinates and the length of the rest, whose product is never below the cosine (Cauchy and
-Schwarz). And rows are grouped with rows of about the same radius, guessed from a sample.
+Schwarz). And groups are made of neighbours, so that a query's own neighbours lie in few of them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 import torch
 
-from calque.progress import track
+from calque.progress import bar
 from calque.types import Doubles, Longs
 
+T = TypeVar("T")
+R = TypeVar("R")
+
+_SIZE = 32
 _MAXIMA_BYTES = 640_000_000
 _VALUES = 16_000_000
-_QUERIES = 8192
+_QUERIES = 4096
+#: Few enough rows that temporaries stay in the processor's cache.
+_ROWS = 512
 _SAMPLE = 1024
-_ENERGY = 0.97
+_ENERGY = 0.98
+#: Leading coordinates by which rows are grouped.
+_COARSE = 48
+_FEW = 8
 #: More than rounding to half precision, and than a single-precision product, can take from a cosine.
 _HALF, _SINGLE = 6e-4, 1e-5
+#: Penalty of a place in a group that nobody holds.
+_NOBODY = 1e4
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +82,7 @@ class Bounds:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """The best candidates of each query, best first, the lower row first where equal in single precision.
+    """The best candidates of each query, best first, the lower row first where equal.
 
     Shape: index, score (queries, k).
     """
@@ -83,56 +97,75 @@ class Found:
 def bound_both_ways(x: torch.Tensor, y: torch.Tensor, *, device: str, block: int) -> tuple[Bounds, Bounds]:
     """Bounds of rows of x among y, and of rows of y among x. Shape: x (n, d), y (m, d), of unit length."""
     size = _group_size(len(x), len(y))
-    ours, theirs = _group(x, y, size, block), _group(y, x, size, block)
-    forward, backward = _maxima(_sketch(x, y, (ours, theirs)), (ours, theirs), device)
+    (axes,) = each_part(lambda sides: _Axes.of(*sides), [(x, y)])
+    ours, theirs = each_part(lambda side: _group(side, axes, size, block), [x, y])
+    sketches = each_part(lambda side: _sketch(side[0], axes, side[1].order), [(x, ours), (y, theirs)])
+    forward, backward = _maxima((sketches[0], sketches[1]), (ours, theirs), device)
     return Bounds(forward, _places(ours, len(x)), theirs), Bounds(backward, _places(theirs, len(y)), ours)
 
 
 def _group_size(n: int, m: int) -> int:
-    """The least power of two from 32 whose maxima, two bytes each, fit into memory."""
-    size = 32
+    """As small as lets the maxima, two bytes each, fit into memory."""
+    size = _SIZE
     while 4 * n * m / size > _MAXIMA_BYTES:
         size *= 2
     return size
 
 
-def _group(x: torch.Tensor, y: torch.Tensor, size: int, block: int) -> Groups:
-    """Rows of x in groups of about equal radius."""
+@dataclass(frozen=True, eq=False)
+class _Axes:
+    """Principal axes of both sides, strongest first, and how many of them a sketch keeps (all: no sketch).
+
+    Shape: axes (d, d).
+    """
+
+    axes: torch.Tensor
+    kept: int
+
+    @classmethod
+    def of(cls, x: torch.Tensor, y: torch.Tensor) -> _Axes:
+        rng = np.random.default_rng(0)
+        sample = torch.cat([z[torch.from_numpy(rng.permutation(len(z))[:_SAMPLE])] for z in (x, y)])
+        energy, axes = torch.linalg.eigh(sample.T @ sample)
+        share = torch.cumsum(energy.flip(0), 0) / energy.sum().clamp(min=1e-9)
+        # One less than a multiple of 16, so that rows with their last length are aligned in memory.
+        kept, width = int((share < _ENERGY).sum()) // 16 * 16 + 15, x.shape[1]
+        return cls(axes.flip(1), kept if kept < 0.9 * width else width)
+
+
+def _group(x: torch.Tensor, axes: _Axes, size: int, block: int) -> Groups:
+    """Rows of x in groups of neighbours, all full but the last."""
     tile = size * max(1, min(block // size, -(-len(x) // size)))
-    sample = _sample(y)
-    near = min(4, len(sample))
-    radius = torch.cat([(part @ sample.T).topk(near, 1).values.mean(1) for part in torch.split(x, _QUERIES)])
     members = torch.full((-(-len(x) // tile) * tile,), -1)
-    members[: len(x)] = torch.argsort(radius)
+    members[: len(x)] = torch.cat(_halved(x @ axes.axes[:, :_COARSE], torch.arange(len(x)), size))
     return Groups(members.view(-1, size), tile)
 
 
-def _sample(x: torch.Tensor) -> torch.Tensor:
-    return x[torch.from_numpy(np.random.default_rng(0).permutation(len(x))[:_SAMPLE])]
+def _halved(x: torch.Tensor, rows: torch.Tensor, size: int) -> list[torch.Tensor]:
+    """Rows cut in two along their longest axis, again and again; a few groups are only put in order."""
+    groups = -(-len(rows) // size)
+    centred = x[rows] - x[rows].mean(0)
+    axis = centred[0]
+    for _ in range(3):
+        axis = torch.nn.functional.normalize((centred @ axis) @ centred, dim=0)
+    ordered = rows[torch.argsort(centred @ axis)]
+    if groups <= _FEW:
+        return [ordered]
+    cut = groups // 2 * size
+    return _halved(x, ordered[:cut], size) + _halved(x, ordered[cut:], size)
 
 
-def _sketch(
-    x: torch.Tensor, y: torch.Tensor, groups: tuple[Groups, Groups]
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Both sides in the order of the pass, in fewer dimensions where the rows allow it."""
-    sample = torch.cat([_sample(x), _sample(y)])
-    energy, axes = torch.linalg.eigh(sample.T @ sample)
-    share = torch.cumsum(energy.flip(0), 0) / energy.sum().clamp(min=1e-9)
-    kept = -(-int((share < _ENERGY).sum() + 1) // 16) * 16
-    turn = axes.flip(1) if kept < 0.9 * x.shape[1] else None
-    return _placed(x, groups[0].order, turn, kept), _placed(y, groups[1].order, turn, kept)
-
-
-def _placed(x: torch.Tensor, order: torch.Tensor, turn: torch.Tensor | None, kept: int) -> torch.Tensor:
-    width = x.shape[1] if turn is None else kept + 1
-    out = torch.zeros((len(order), width))
-    for start in range(0, len(order), _QUERIES):
-        rows = order[start : start + _QUERIES]
-        part = x[rows.clamp(min=0)] * (rows >= 0)[:, None]
-        if turn is not None:
-            turned = part @ turn
-            part = torch.cat([turned[:, :kept], turned[:, kept:].norm(dim=1, keepdim=True)], 1)
-        out[start : start + _QUERIES] = part
+def _sketch(x: torch.Tensor, axes: _Axes, order: torch.Tensor) -> torch.Tensor:
+    """Rows in the order of the pass, zeros where there is none. Shape: (n, d) to (places, kept + 1) or d."""
+    short = axes.kept < x.shape[1]
+    out = torch.zeros((len(order), axes.kept + 1 if short else axes.kept))
+    for start in range(0, len(order), _ROWS):
+        rows = order[start : start + _ROWS]
+        part, place = x[rows.clamp(min=0)] * (rows >= 0)[:, None], out[start : start + _ROWS]
+        if short:
+            part = part @ axes.axes
+            place[:, -1] = part[:, axes.kept :].norm(dim=1)
+        place[:, : axes.kept] = part[:, : axes.kept]
     return out
 
 
@@ -152,15 +185,20 @@ def _maxima(
     rows, columns = groups[0].tile, groups[1].tile
     forward = torch.empty((len(x), len(y) // size), dtype=torch.float16)
     backward = torch.empty((len(y), len(x) // size), dtype=torch.float16)
-    product, y = torch.empty((rows, columns), device=device), y.to(device)
-    for i in track(range(0, len(x), rows), "similarities", unit="blocks"):
-        part = x[i : i + rows].to(device)
-        for j in range(0, len(y), columns):
-            torch.mm(part, y[j : j + columns].T, out=product)
-            over_y = product.view(rows, size, -1).amax(1)
-            over_x = product.view(size, -1, columns).amax(0).T
-            forward[i : i + rows, j // size : (j + columns) // size] = over_y
-            backward[j : j + columns, i // size : (i + rows) // size] = over_x
+    y = y.to(device)
+    with bar("similarities", len(x) // rows, "blocks") as advance:
+
+        def across(i: int) -> None:
+            part, product = x[i : i + rows].to(device), torch.empty((rows, columns), device=device)
+            for j in range(0, len(y), columns):
+                torch.mm(part, y[j : j + columns].T, out=product)
+                over_y = product.view(rows, size, -1).amax(1)
+                over_x = product.view(size, -1, columns).amax(0).T
+                forward[i : i + rows, j // size : (j + columns) // size] = over_y
+                backward[j : j + columns, i // size : (i + rows) // size] = over_x
+            advance(1)
+
+        each_part(across, range(0, len(x), rows))
     return forward, backward
 
 
@@ -171,6 +209,7 @@ def _maxima(
 class Search:
     """Finds the candidates with the greatest score: scale · cosine − offset of the query − penalty.
 
+    Scores within the same multiple of `tie` are equal.
     Shape: x (n, d), y (m, d), of unit length; offset (n,), penalty (m,) in double precision.
     """
 
@@ -180,63 +219,71 @@ class Search:
     scale: float
     offset: torch.Tensor
     penalty: torch.Tensor
+    tie: float
 
     def best(self, rows: torch.Tensor, k: int, least: torch.Tensor | None = None) -> Found:
         """The k best candidates of these rows of x; k ≤ m.
 
-        `least` (rows,) is a score that k candidates of each row are known to reach.
+        `least` (rows,) is what k candidates of each row are known to reach before its offset is taken off.
         """
-        found = [Found(np.zeros((0, k), np.int64), np.zeros((0, k)))]
-        for start in range(0, len(rows), _QUERIES):
-            part = slice(start, start + _QUERIES)
-            found.append(self._some(rows[part], k, None if least is None else least[part]))
-        return _joined(found)
+        # Neighbours are searched for together: they look into the same groups.
+        order = torch.argsort(self.bounds.place[rows])
+        parts = torch.split(order, _QUERIES)
+        found = _joined(
+            each_part(lambda p: self._some(rows[p], k, None if least is None else least[p]), parts)
+        )
+        back = np.argsort(order.numpy())
+        return Found(found.index[back], found.score[back])
 
     @cached_property
-    def _penalties(self) -> torch.Tensor:
-        """Penalty of each member of each group, infinite where there is none. Shape: (groups, size)."""
+    def _candidates(self) -> torch.Tensor:
+        """Members of each group, their penalty as one more dimension. Shape: (groups, size, d + 1)."""
         members = self.bounds.groups.members
-        return self.penalty[members.clamp(min=0)].float().masked_fill_(members < 0, torch.inf)
+        out = torch.zeros((*members.shape, self.y.shape[1] + 1))
+        out[members >= 0, :-1] = self.y[members[members >= 0]]
+        out[..., -1] = torch.where(members < 0, _NOBODY, self.penalty[members.clamp(min=0)])
+        return out
 
     def _some(self, rows: torch.Tensor, k: int, least: torch.Tensor | None) -> Found:
-        limit = self.bounds.maxima[self.bounds.place[rows]].float()
-        limit.mul_(self.scale).sub_(self.offset[rows, None]).sub_(self._penalties.amin(1))
+        limit = self.bounds.maxima[self.bounds.place[rows]].float().mul_(self.scale)
+        limit -= self._candidates[..., -1].amin(1)
+        x = torch.cat([self.scale * self.x[rows], -torch.ones(len(rows), 1)], 1)
         seen = []
         if least is None:
             top = limit.topk(min(k, limit.shape[1]), 1).indices
-            first = self._look(rows, torch.zeros_like(limit, dtype=torch.bool).scatter_(1, top, True))
-            least = first.reached(k, len(rows))
+            seen.append(self._look(x, torch.arange(len(rows)).repeat_interleave(top.shape[1]), top.view(-1)))
+            least = seen[0].reached(k, len(rows))
             limit.scatter_(1, top, -torch.inf)
-            seen.append(first)
-        hopeful = limit >= (least - self.scale * (_HALF + _SINGLE))[:, None]
-        if len(rows) > 1 and int(hopeful.sum()) * self.bounds.groups.size > _VALUES:
+        query, group = (limit >= (least - self.scale * (_HALF + _SINGLE))[:, None]).nonzero(as_tuple=True)
+        if len(rows) > 1 and len(query) * self.bounds.groups.size > _VALUES:
             halves = zip(torch.tensor_split(rows, 2), torch.tensor_split(least, 2), strict=True)
             return _joined([self._some(half, k, known) for half, known in halves])
-        seen.append(self._look(rows, hopeful))
-        survivors = [part.above(least - self.scale * _SINGLE) for part in seen]
-        query, slot = (torch.cat(column) for column in zip(*survivors, strict=True))
+        seen.append(self._look(x, query, group))
+        query, slot = (
+            torch.cat(column)
+            for column in zip(*(part.above(least - self.scale * _SINGLE) for part in seen), strict=True)
+        )
         return self._ranked(rows, query, self.bounds.groups.members.view(-1)[slot], k)
 
-    def _look(self, rows: torch.Tensor, chosen: torch.Tensor) -> _Seen:
-        """Scores of these rows with all members of their chosen groups. Shape: chosen (rows, groups)."""
-        group, query = chosen.T.nonzero(as_tuple=True)
-        members, x = self.bounds.groups.members.clamp(min=0), self.x[rows]
-        score = torch.empty((len(group), members.shape[1]))
+    def _look(self, x: torch.Tensor, query: torch.Tensor, group: torch.Tensor) -> _Seen:
+        """Scores of queries with all members of a group each. Shape: query, group (looks,)."""
+        group, order = torch.sort(group, stable=True)
+        query = query[order]
+        score = torch.empty((len(group), self._candidates.shape[1]))
         start = 0
-        for number, end in enumerate(torch.cumsum(chosen.sum(0), 0).tolist()):
+        for number, end in enumerate(torch.cumsum(torch.bincount(group), 0).tolist()):
             if end > start:
-                torch.mm(x[query[start:end]], self.y[members[number]].T, out=score[start:end])
+                torch.mm(x[query[start:end]], self._candidates[number].T, out=score[start:end])
                 start = end
-        score.mul_(self.scale).sub_(self.offset[rows][query, None]).sub_(self._penalties[group])
         return _Seen(query, group, score)
 
     def _ranked(self, rows: torch.Tensor, query: torch.Tensor, candidate: torch.Tensor, k: int) -> Found:
         """The k best of each row's candidates, at least k each, by exact scores."""
         row = rows[query]
         cosine = _cosines(self.x, self.y, row, candidate)
-        score = (self.scale * cosine - self.offset[row] - self.penalty[candidate]).numpy()
+        score = self.scale * cosine - self.offset[row].numpy() - self.penalty[candidate].numpy()
         asked, found = query.numpy(), candidate.numpy()
-        order = np.lexsort((found, -score.astype(np.float32), asked))
+        order = np.lexsort((found, -np.round(score / self.tie), asked))
         starts = np.searchsorted(asked[order], np.arange(len(rows)))
         chosen = order[starts[:, None] + np.arange(k)]
         return Found(found[chosen], score[chosen])
@@ -261,13 +308,24 @@ class _Seen:
         return self.query[look], self.group[look] * self.score.shape[1] + member
 
 
-def _cosines(x: torch.Tensor, y: torch.Tensor, i: torch.Tensor, j: torch.Tensor) -> torch.Tensor:
+def _cosines(x: torch.Tensor, y: torch.Tensor, i: torch.Tensor, j: torch.Tensor) -> Doubles:
     """Products of rows i of x with rows j of y in double precision. Shape: (pairs,)."""
-    out = torch.empty(len(i), dtype=torch.float64)
-    for start in range(0, len(i), 4096):
-        part = slice(start, start + 4096)
-        out[part] = (x[i[part]].double() * y[j[part]]).sum(1)
+    out = np.empty(len(i))
+    left, right, rows, columns = x.numpy(), y.numpy(), i.numpy(), j.numpy()
+    for start in range(0, len(i), _ROWS):
+        part = slice(start, start + _ROWS)
+        np.einsum("nd,nd->n", left[rows[part]], right[columns[part]], dtype=np.float64, out=out[part])
     return out
+
+
+def each_part(work: Callable[[T], R], parts: Iterable[T]) -> list[R]:
+    """Work on every part, a part a thread: threads inside small products mostly wait for each other."""
+    threads = torch.get_num_threads()
+    try:
+        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            return list(pool.map(work, parts))
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _joined(found: list[Found]) -> Found:
