@@ -16,7 +16,8 @@ Product: TypeAlias = Literal["source", "target", "cross"]
 #: Every product of second moments; a rotation needs only "cross", centring needs none.
 PRODUCTS: frozenset[Product] = frozenset(("source", "target", "cross"))
 
-_ROWS = 8192
+#: Numbers in a block; twice as many bytes of double precision would be new memory for every block.
+_CELLS = 1_500_000
 
 
 class PairMoments:
@@ -88,16 +89,16 @@ class PairMoments:
             raise BadInput(
                 f"paired vectors must have one shape (n, d), not {source.shape} and {target.shape}"
             )
-        for start in range(0, len(source), _ROWS):
-            rows = slice(start, start + _ROWS)
-            self.merge(self._of(np.asarray(source[rows], np.float64), np.asarray(target[rows], np.float64)))
+        rows = max(1, _CELLS // max(1, source.shape[1]))
+        for start in range(0, len(source), rows):
+            self.merge(self._of(source[start : start + rows], target[start : start + rows]))
 
-    def _of(self, source: Doubles, target: Doubles) -> PairMoments:
+    def _of(self, source: NDArray[Any], target: NDArray[Any]) -> PairMoments:
         """Moments of one block by itself."""
         block = PairMoments(self.products)
         block.width = source.shape[1]
         block.count = len(source)
-        block._means = (source.mean(0), target.mean(0))
+        block._means = (source.mean(0, dtype=np.float64), target.mean(0, dtype=np.float64))
         if not (np.isfinite(block._means[0]).all() and np.isfinite(block._means[1]).all()):
             raise BadInput(
                 "vectors hold NaN or infinity", remedy="check the encoder's output and its precision"
