@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import chain
 from typing import TypeAlias
 
 import numpy as np
@@ -256,32 +255,36 @@ def orthogonal_gradient(stream: Stream, options: SolverOptions) -> PairMaps:
 
     Adam on the mean of ‖W·s − t‖² from the identity, its rate falling linearly to 0; after each update
     `W ← (1 + β)W − β(W Wᵀ)W`. `shrink` adds λ‖W − I‖², λ as for the rotation. Each block is shuffled.
+    In single precision: minibatches say no more, and the two products of W a step are most of the time.
     """
     if options.shrink == 1:
         return IDENTITY
     batches = _batches(stream, options)
     source, target = next(batches)
-    turn, adam = np.eye(source.shape[1]), _Adam(source.shape[1])
+    identity: Floats = np.eye(source.shape[1], dtype=np.float32)
+    turn, adam = identity.copy(), _Adam(len(identity))
     pull = options.shrink / (1 - options.shrink)
     for step in range(options.steps):
         error = source @ turn.T - target
-        slope = error.T @ source * (2 / len(source))
+        slope = error.T @ source
+        slope *= 2 / len(source)
         if pull:
-            slope += 2 * pull * np.square(source).mean() * (turn - np.eye(len(turn)))
+            slope += 2 * pull * float(np.square(source).mean()) * (turn - identity)
         turn -= options.learning_rate * (1 - step / options.steps) * adam.direction(slope)
-        turn = (1 + options.beta) * turn - options.beta * (turn @ turn.T) @ turn
+        stretched = (turn @ turn.T) @ turn
+        turn += options.beta * (turn - stretched)
         source, target = next(batches)
-    return PairMaps(SpaceMap((Matrix(turn),)), SpaceMap())
+    return PairMaps(SpaceMap((Matrix(turn.astype(np.float64)),)), SpaceMap())
 
 
 class _Adam:
     """Running moments of a d×d slope (Kingma & Ba 2015)."""
 
     def __init__(self, width: int, first: float = 0.9, second: float = 0.999) -> None:
-        self.rates = first, second
-        self.mean, self.square, self.step = np.zeros((width, width)), np.zeros((width, width)), 0
+        self.rates, self.step = (first, second), 0
+        self.mean, self.square = np.zeros((2, width, width), np.float32)
 
-    def direction(self, slope: Doubles) -> Doubles:
+    def direction(self, slope: Floats) -> Floats:
         first, second = self.rates
         self.step += 1
         self.mean += (1 - first) * (slope - self.mean)
@@ -290,28 +293,28 @@ class _Adam:
         return np.asarray(self.mean / (1 - first**self.step) / root)
 
 
-def _batches(stream: Stream, options: SolverOptions) -> Iterator[tuple[Doubles, Doubles]]:
-    """Minibatches without end, pass after pass; what is left of a block joins the next one."""
+def _batches(stream: Stream, options: SolverOptions) -> Iterator[tuple[Floats, Floats]]:
+    """Minibatches without end, pass after pass; what is left of a block joins the next, or is a small one."""
     rng = np.random.default_rng(options.seed)
     while True:
-        rest: tuple[Doubles, Doubles] | None = None
-        for block in chain(stream(), [None]):
-            if block is not None:
-                rest = _joined(rest, block, rng)
-            if rest is None:
-                raise BadInput("no pairs to learn from", remedy="check the links and their filters")
-            size = options.batch if block is not None else max(1, min(options.batch, len(rest[0])))
-            whole = len(rest[0]) // size * size
-            for start in range(0, whole, size):
-                yield rest[0][start : start + size], rest[1][start : start + size]
+        rest: tuple[Floats, Floats] | None = None
+        for block in stream():
+            rest = _joined(rest, block, rng)
+            whole = len(rest[0]) // options.batch * options.batch
+            for start in range(0, whole, options.batch):
+                yield rest[0][start : start + options.batch], rest[1][start : start + options.batch]
             rest = rest[0][whole:], rest[1][whole:]
+        if rest is None:
+            raise BadInput("no pairs to learn from", remedy="check the links and their filters")
+        if len(rest[0]):
+            yield rest
 
 
 def _joined(
-    rest: tuple[Doubles, Doubles] | None, block: tuple[Floats, Floats], rng: np.random.Generator
-) -> tuple[Doubles, Doubles]:
+    rest: tuple[Floats, Floats] | None, block: tuple[Floats, Floats], rng: np.random.Generator
+) -> tuple[Floats, Floats]:
     order = rng.permutation(len(block[0]))
-    source, target = (side[order].astype(np.float64) for side in block)
+    source, target = (side[order].astype(np.float32) for side in block)
     if rest is None:
         return source, target
     return np.concatenate([rest[0], source]), np.concatenate([rest[1], target])
