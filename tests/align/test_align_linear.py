@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from planted import PlantedEncoder, planted
 
 from calque.align.linear import LinearAligner
 from calque.align.sources import DictionaryAnchors, LinkedWords, SentencePairs, Together, linked
@@ -10,6 +9,7 @@ from calque.errors import BadInput, BadSetting
 from calque.geometry.solvers import Method, SolverOptions
 from calque.text.dictionaries import Dictionary
 from calque.types import Encoder, MapKey, Matrix, WordPairs
+from planted import PlantedEncoder, planted
 
 
 def gap(encoder: Encoder, pairs: WordPairs, layer: int = 1) -> float:
@@ -141,7 +141,7 @@ def test_sentences_recover_the_rotation_too() -> None:
 def test_too_few_pairs_are_refused_or_shrunk() -> None:
     encoder, pairs, _ = planted()
     few = pairs["xx"].keep(np.arange(5))
-    with pytest.raises(BadSetting, match="5 pairs .* 16 dimensions"):
+    with pytest.raises(BadSetting, match=r"5 pairs .* 16 dimensions"):
         LinearAligner().fit(encoder, [LinkedWords(few)], (1,))
     aligned = LinearAligner(options=SolverOptions(shrink=0.2)).fit(encoder, [LinkedWords(few)], (1,))
     assert np.isfinite(gap(aligned, pairs["xx"]))

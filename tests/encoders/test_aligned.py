@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from planted import orthogonal, planted
 
 from calque.align.linear import LinearAligner
 from calque.align.sources import LinkedWords
@@ -13,6 +12,7 @@ from calque.encoders.aligned import AlignedEncoder, load_maps, save_maps
 from calque.errors import BadInput, BadSetting
 from calque.geometry.solvers import Method
 from calque.types import MapKey, Matrix, Scale, Sentences, Shift, SpaceMap, States, TextBatch, Unit
+from planted import orthogonal, planted
 
 
 def test_saved_and_loaded_maps_give_the_same_vectors(tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ def test_a_layer_without_a_map_stays_as_it_is() -> None:
 def test_a_language_without_a_map_is_refused() -> None:
     encoder, pairs, _ = planted(("en", "xx", "yy"))
     aligned = LinearAligner().fit(encoder, [LinkedWords(pairs["xx"])], (1,))
-    with pytest.raises(BadSetting, match="no map for language 'yy'.*en, xx"):
+    with pytest.raises(BadSetting, match=r"no map for language 'yy'.*en, xx"):
         aligned.word_vectors(pairs["yy"].bitext.target, layers=(1,))
     with pytest.raises(BadSetting, match="en and yy meet"):
         aligned.meeting(("en", "yy"))
