@@ -266,7 +266,7 @@ def orthogonal_gradient(stream: Stream, options: SolverOptions) -> PairMaps:
     pull = options.shrink / (1 - options.shrink)
     for step in range(options.steps):
         error = source @ turn.T - target
-        slope: Floats = error.T @ source
+        slope = np.asarray(error.T @ source, np.float32)
         slope *= 2 / len(source)
         if pull:
             slope += 2 * pull * float(np.square(source).mean()) * (turn - identity)
