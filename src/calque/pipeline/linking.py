@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
@@ -156,18 +156,7 @@ def _read(recipe: LinkRecipe, encoder: Encoder | None) -> Bitext:
         return bitext
     if not isinstance(encoder, HuggingFaceEncoder):
         raise BadSetting("--subwords links an encoder's own pieces", remedy="give a Hugging Face --encoder")
-    return _pieces(encoder, bitext)
-
-
-def _pieces(encoder: HuggingFaceEncoder, bitext: Bitext) -> Bitext:
-    """The same bitext with the encoder's own pieces for words."""
-    source, target = (encoder.pieces(side) for side in (bitext.source, bitext.target))
-    joined = Bitext.of(
-        bitext.languages, source, target, line=bitext.line, origin=bitext.origin, dropped=bitext.dropped
-    )
-    return replace(
-        joined, source=replace(joined.source, unit="piece"), target=replace(joined.target, unit="piece")
-    )
+    return encoder.bitext_pieces(bitext)
 
 
 def _link(recipe: LinkRecipe, run: Running, bitext: Bitext, encoder: Encoder | None) -> WordPairs:
