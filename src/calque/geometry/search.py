@@ -30,11 +30,11 @@ R = TypeVar("R")
 _SIZE = 32
 _MAXIMA_BYTES = 640_000_000
 _VALUES = 16_000_000
-_QUERIES = 4096
+_QUERIES = 8192
 #: Few enough rows that temporaries stay in the processor's cache.
 _ROWS = 512
 _SAMPLE = 1024
-_ENERGY = 0.98
+_ENERGY = 0.965
 #: Leading coordinates by which rows are grouped.
 _COARSE = 48
 _FEW = 8
@@ -161,7 +161,8 @@ def _sketch(x: torch.Tensor, axes: _Axes, order: torch.Tensor) -> torch.Tensor:
     out = torch.zeros((len(order), axes.kept + 1 if short else axes.kept))
     for start in range(0, len(order), _ROWS):
         rows = order[start : start + _ROWS]
-        part, place = x[rows.clamp(min=0)] * (rows >= 0)[:, None], out[start : start + _ROWS]
+        part, place = x.index_select(0, rows.clamp(min=0)), out[start : start + _ROWS]
+        part *= (rows >= 0)[:, None]
         if short:
             part = part @ axes.axes
             place[:, -1] = part[:, axes.kept :].norm(dim=1)
@@ -245,16 +246,16 @@ class Search:
         return out
 
     def _some(self, rows: torch.Tensor, k: int, least: torch.Tensor | None) -> Found:
-        limit = self.bounds.maxima[self.bounds.place[rows]].float().mul_(self.scale)
-        limit -= self._candidates[..., -1].amin(1)
-        x = torch.cat([self.scale * self.x[rows], -torch.ones(len(rows), 1)], 1)
+        limit = self.bounds.maxima.index_select(0, self.bounds.place[rows]).float()
+        limit -= self._candidates[..., -1].amin(1) / self.scale
+        x = torch.cat([self.scale * self.x.index_select(0, rows), -torch.ones(len(rows), 1)], 1)
         seen = []
         if least is None:
             top = limit.topk(min(k, limit.shape[1]), 1).indices
             seen.append(self._look(x, torch.arange(len(rows)).repeat_interleave(top.shape[1]), top.view(-1)))
             least = seen[0].reached(k, len(rows))
             limit.scatter_(1, top, -torch.inf)
-        query, group = (limit >= (least - self.scale * (_HALF + _SINGLE))[:, None]).nonzero(as_tuple=True)
+        query, group = (limit >= (least / self.scale - _HALF - _SINGLE)[:, None]).nonzero(as_tuple=True)
         if len(rows) > 1 and len(query) * self.bounds.groups.size > _VALUES:
             halves = zip(torch.tensor_split(rows, 2), torch.tensor_split(least, 2), strict=True)
             return _joined([self._some(half, k, known) for half, known in halves])
@@ -273,7 +274,9 @@ class Search:
         start = 0
         for number, end in enumerate(torch.cumsum(torch.bincount(group), 0).tolist()):
             if end > start:
-                torch.mm(x[query[start:end]], self._candidates[number].T, out=score[start:end])
+                torch.mm(
+                    x.index_select(0, query[start:end]), self._candidates[number].T, out=score[start:end]
+                )
                 start = end
         return _Seen(query, group, score)
 
@@ -300,7 +303,7 @@ class _Seen:
     def reached(self, k: int, queries: int) -> torch.Tensor:
         """The k-th best score of each query, when each looked into as many groups. Shape: (queries,)."""
         order = torch.argsort(self.query, stable=True)
-        return self.score[order].view(queries, -1).topk(k, 1).values[:, -1]
+        return self.score.index_select(0, order).view(queries, -1).topk(k, 1).values[:, -1]
 
     def above(self, least: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Query and slot (member of a group) of each score that reaches its query's least."""
