@@ -17,6 +17,7 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
+from calque.encoders.wrapped import Wrapped
 from calque.errors import BadInput, BadSetting
 from calque.files import atomic_file, read_json, text_digest, write_json
 from calque.types import (
@@ -45,7 +46,7 @@ LanguagePair = tuple[str, str]
 
 
 @dataclass(frozen=True, eq=False)
-class AlignedEncoder:
+class AlignedEncoder(Wrapped):
     """`inner` with maps into `space`; a layer without a map stays as it is, a language without is refused.
 
     `seen` holds the word-type pairs the maps were learned from, by language pair; `about` says how.
@@ -61,14 +62,6 @@ class AlignedEncoder:
     @property
     def name(self) -> str:
         return f"{self.inner.name}+{self.about.get('method', 'maps')}"
-
-    @property
-    def width(self) -> int:
-        return self.inner.width
-
-    @property
-    def depth(self) -> int:
-        return self.inner.depth
 
     @property
     def languages(self) -> frozenset[str]:
@@ -118,9 +111,6 @@ class AlignedEncoder:
                 remedy=f"it has maps for {', '.join(sorted(self.languages))}",
             )
         return self.maps.get(MapKey(language, self.space, layer), SpaceMap())
-
-    def batch(self, sentences: Sentences) -> TextBatch:
-        return self.inner.batch(sentences)
 
     def states(self, batch: TextBatch, layers: Sequence[int]) -> States:
         states = self.inner.states(batch, layers)

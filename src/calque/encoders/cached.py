@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from calque.encoders.anchors import word_chunks
 from calque.encoders.spans import check_sentences
+from calque.encoders.wrapped import Wrapped
 from calque.errors import BadInput
 from calque.files import Cache, read_json, text_digest, write_json
 from calque.store import load_array, save_array
@@ -25,8 +26,6 @@ from calque.types import (
     Pooling,
     SentencePooling,
     Sentences,
-    States,
-    TextBatch,
     WordIndex,
     WordVectors,
 )
@@ -67,7 +66,7 @@ class _Entry:
         return self.parts[0] if len(self.parts) == 1 else np.concatenate(self.parts)
 
 
-class CachedEncoder:
+class CachedEncoder(Wrapped):
     """Another encoder, with its vectors rounded to half precision and kept.
 
     Vectors are rounded before they are first used, so a run that finds them in the cache and one that does
@@ -76,32 +75,6 @@ class CachedEncoder:
 
     def __init__(self, inner: Encoder, cache: Cache | None = None) -> None:
         self.inner, self.cache = inner, cache or Cache()
-
-    @property
-    def name(self) -> str:
-        return self.inner.name
-
-    @property
-    def width(self) -> int:
-        return self.inner.width
-
-    @property
-    def depth(self) -> int:
-        return self.inner.depth
-
-    @property
-    def languages(self) -> frozenset[str] | None:
-        return self.inner.languages
-
-    @property
-    def fingerprint(self) -> str:
-        return self.inner.fingerprint
-
-    def batch(self, sentences: Sentences) -> TextBatch:
-        return self.inner.batch(sentences)
-
-    def states(self, batch: TextBatch, layers: Sequence[int]) -> States:
-        return self.inner.states(batch, layers)
 
     def word_vectors(
         self,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from calque.encoders.tables import WordTable as WordTable
 from calque.encoders.tables import read_vec as read_vec
+from calque.encoders.wrapped import Wrapped
 from calque.errors import BadInput, BadSetting
 from calque.files import atomic_file, read_json, text_digest, write_json
 from calque.types import (
@@ -151,7 +152,7 @@ class StaticEncoder:
         return rows
 
 
-class SentenceAugmented:
+class SentenceAugmented(Wrapped):
     """Any encoder's word vectors, each joined by the mean, maximum and minimum over its sentence.
 
     The parts are joined after whatever maps the inner encoder applies. Special tokens have no such vector.
@@ -167,14 +168,6 @@ class SentenceAugmented:
     @property
     def width(self) -> int:
         return 4 * self.inner.width
-
-    @property
-    def depth(self) -> int:
-        return self.inner.depth
-
-    @property
-    def languages(self) -> frozenset[str] | None:
-        return self.inner.languages
 
     @property
     def fingerprint(self) -> str:

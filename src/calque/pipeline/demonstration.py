@@ -78,12 +78,12 @@ def demo(
 def _measured(encoders: Sequence[str], folder: Path, seed: int, tell: Callable[[str], None]) -> Path:
     named = " ".join(f"--encoder {encoder}" for encoder in encoders)
     test, out = folder / "links" / "test", folder / "words"
-    tell(f"calque measure words {named} --pairs {test} --variant first-occurrence --include-seen --out {out}")
-    # Static vectors know no context, so one occurrence a word; the world is small, so nearly all its words
-    # are seen in training, and seen and unseen are told apart in the breakdown.
+    tell(f"calque measure words {named} --pairs {test} --sentence-augmented --include-seen --out {out}")
+    # Static vectors know no context, so that of the sentence is added. The world is small, so nearly all its
+    # words are seen in training: seen and unseen are told apart in the breakdown.
     labels = ["count vectors", *DEMO_METHODS]
     measure_words(
-        encoders, test, out=out, labels=labels, variant="first-occurrence", include_seen=True, seed=seed
+        encoders, test, out=out, labels=labels, sentence_augmented=True, include_seen=True, seed=seed
     )
     tell(f"calque report {folder / 'words'}")
     return report(folder / "words")
