@@ -4,9 +4,13 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+# A busy machine is not a failure.
+settings.register_profile("calque", deadline=None)
+settings.load_profile("calque")
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
