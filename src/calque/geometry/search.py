@@ -98,7 +98,9 @@ def bound_both_ways(x: torch.Tensor, y: torch.Tensor, *, device: str, block: int
     """Bounds of rows of x among y, and of rows of y among x. Shape: x (n, d), y (m, d), of unit length."""
     size = _group_size(len(x), len(y))
     (axes,) = each_part(lambda sides: _Axes.of(*sides), [(x, y)])
-    ours, theirs = each_part(lambda side: _group(side, axes, size, block), [x, y])
+    # Maxima over groups of y run along rows of a tile, and are fast only over 32 groups or more at once.
+    sides = [(x, block), (y, max(block, 32 * size))]
+    ours, theirs = each_part(lambda side: _group(side[0], axes, size, side[1]), sides)
     sketches = each_part(lambda side: _sketch(side[0], axes, side[1].order), [(x, ours), (y, theirs)])
     forward, backward = _maxima((sketches[0], sketches[1]), (ours, theirs), device)
     return Bounds(forward, _places(ours, len(x)), theirs), Bounds(backward, _places(theirs, len(y)), ours)
