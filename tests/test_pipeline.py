@@ -109,6 +109,26 @@ def test_measure_uses_the_pooling_the_maps_were_learned_with(
         measure_words([tmp_path / "first", tmp_path / "last"], corpus / "links" / "test", out=tmp_path / "x")
 
 
+def test_every_encoder_is_measured_with_the_prefix_the_maps_were_learned_with(
+    corpus: Path, bert: Path, tmp_path: Path
+) -> None:
+    options = {"layers": "3", "include_seen": True, "rounds": 50}
+    test = corpus / "links" / "test"
+    align(str(bert), corpus / "links" / "train", out=tmp_path / "a", prefix="the", shrink=0.1)
+    run = measure_words([bert, tmp_path / "a"], test, out=tmp_path / "w", **options)
+    alone = measure_words([bert], test, out=tmp_path / "x", prefix="the", labels=["b"], **options)
+    bare = measure_words([tmp_path / "a"], test, out=tmp_path / "y", prefix="", **options)
+    before = {
+        result.signature.split("encoder:")[1][:12] for result in run.results if result.encoder == bert.name
+    }
+    assert before == {result.signature.split("encoder:")[1][:12] for result in alone.results}
+    assert 'prefix = "the"' in (tmp_path / "w" / "recipe.toml").read_text()
+    assert not before & {result.signature.split("encoder:")[1][:12] for result in bare.results}
+    align(str(bert), corpus / "links" / "train", out=tmp_path / "b", shrink=0.1)
+    with pytest.raises(BadSetting, match="different prefixes"):
+        measure_words([tmp_path / "a", tmp_path / "b"], test, out=tmp_path / "z", **options)
+
+
 def test_seen_pairs_are_left_out_for_every_encoder(corpus: Path, bert: Path, tmp_path: Path) -> None:
     few = load_pairs(corpus / "links" / "train")
     align(str(bert), corpus / "links" / "train", out=tmp_path / "a", shrink=0.1, layers="last")

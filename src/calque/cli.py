@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,7 +15,7 @@ from rich.table import Table
 
 import calque
 from calque.errors import CalqueError
-from calque.files import Cache
+from calque.files import FINISHED, Cache
 from calque.progress import shown
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ DeviceName = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mp
 DtypeName = Annotated[str, typer.Option("--dtype", help="float32; float16 or bfloat16 on a GPU.")]
 Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
 Revision = Annotated[str | None, typer.Option(help="Revision of a hub model.")]
-Prefix = Annotated[str, typer.Option(help="Text before every input, such as 'query: ' for E5.")]
+Prefix = Annotated[str | None, typer.Option(help="Text before every input, such as 'query: ' for E5.")]
 MaxLength = Annotated[int, typer.Option(help="Longest input, in pieces.")]
 EncoderName = Annotated[
     str,
@@ -58,11 +58,19 @@ def main() -> None:
     try:
         app()
     except CalqueError as error:
-        Console(stderr=True, soft_wrap=True).print(f"calque: {error}", markup=False, highlight=False)
+        _complain(str(error))
         sys.exit(2)
-    except (PermissionError, FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
-        Console(stderr=True, soft_wrap=True).print(f"calque: {error}", markup=False, highlight=False)
+    except OSError as error:
+        _complain(f"{error.strerror or error}: {error.filename or ''}".rstrip(": "))
         sys.exit(2)
+    except SystemExit as stop:
+        if stop.code == 130:
+            _complain("interrupted; nothing half-written")
+        raise
+
+
+def _complain(message: str) -> None:
+    Console(stderr=True, soft_wrap=True).print(f"calque: {message}", markup=False, highlight=False)
 
 
 def _version(wanted: bool) -> None:
@@ -90,6 +98,21 @@ def _settings(context: typer.Context, *not_settings: str) -> dict[str, Any]:
 def _showing(quiet: bool, as_json: bool) -> Iterator[None]:
     with shown(not quiet and not as_json):
         yield
+
+
+class _Standing:
+    """Whether a run stood finished in a folder before a verb was called."""
+
+    def __init__(self, out: Path) -> None:
+        self.out = out
+        self.before = self._when()
+
+    def _when(self) -> int | None:
+        marker = self.out / FINISHED
+        return marker.stat().st_mtime_ns if marker.is_file() else None
+
+    def __str__(self) -> str:
+        return f"{'already there' if self.before == self._when() else 'written'}: {self.out}"
 
 
 def _tell(quiet: bool, as_json: bool, record: dict[str, Any], *parts: Any) -> None:
@@ -146,15 +169,17 @@ def link_command(
     keep_linker: Annotated[bool, typer.Option("--keep-linker", help="Keep the trained linker.")] = False,
     filters: Annotated[
         list[str] | None,
-        typer.Option("--filter", help="one-to-one, different, score>=X, sample=N; applied in this order."),
+        typer.Option(
+            "--filter", help="one-to-one, different, score>=X, sample=N, sentences=N; applied in this order."
+        ),
     ] = None,
     dev: Annotated[int, typer.Option(help="Pairs before the test pairs, held out.")] = 0,
     test: Annotated[int, typer.Option(help="Last pairs, held out.")] = 0,
     gold: Annotated[str | None, typer.Option(help="Gold links to score against.")] = None,
     plain: Annotated[bool, typer.Option("--plain", help="Also write text and links as plain files.")] = False,
-    show: Annotated[int, typer.Option(help="Draw the links of this many sentences.")] = 0,
+    show: Annotated[int, typer.Option(min=0, help="Draw the links of this many sentences.")] = 0,
     revision: Revision = None,
-    prefix: Prefix = "",
+    prefix: Prefix = None,
     max_length: MaxLength = 512,
     overwrite: Overwrite = False,
     quiet: Quiet = False,
@@ -166,6 +191,7 @@ def link_command(
     """Link the words of a bitext; writes train/ dev/ test/."""
     from calque.pipeline import link
 
+    standing = _Standing(out)
     with _showing(quiet, as_json):
         run = link(
             paths,
@@ -175,7 +201,7 @@ def link_command(
             device=device,
             **_settings(context, "paths", "languages"),
         )
-    _tell(quiet, as_json, _link_record(run), *_link_tables(run, show), f"written: {out}")
+    _tell(quiet, as_json, _link_record(run), *_link_tables(run, show), str(standing))
 
 
 def _link_record(run: LinkRun) -> dict[str, Any]:
@@ -207,7 +233,7 @@ def _link_tables(run: LinkRun, show: int) -> Iterator[Any]:
         yield f"against gold ({run.scores[0].count:,} sentences): {figures}"
     first = next(iter(run.splits.values()))
     for sentence in range(min(show, len(first.bitext))):
-        yield draw(first, sentence)
+        yield f"\n{draw(first, sentence)}"
 
 
 # ---------------------------------------------------------------------------------------------- align
@@ -247,7 +273,7 @@ def align_command(
     batch: Annotated[int, typer.Option(help="Of orthogonal-gradient.")] = 128,
     learning_rate: Annotated[float, typer.Option(help="Of orthogonal-gradient.")] = 1e-4,
     revision: Revision = None,
-    prefix: Prefix = "",
+    prefix: Prefix = None,
     max_length: MaxLength = 512,
     overwrite: Overwrite = False,
     quiet: Quiet = False,
@@ -259,6 +285,7 @@ def align_command(
     """Learn linear maps from linked words; writes an encoder that applies them."""
     from calque.pipeline import align
 
+    standing = _Standing(out)
     with _showing(quiet, as_json):
         aligned = align(
             encoder,
@@ -275,7 +302,7 @@ def align_command(
     ]
     layer_list = ", ".join(map(str, aligned.layers))
     record = {"folder": out, "method": method, "layers": aligned.layers, "coverage": coverage}
-    _tell(quiet, as_json, record, f"{method} at layers {layer_list}", *told, f"written: {out}")
+    _tell(quiet, as_json, record, f"{method} at layers {layer_list}", *told, str(standing))
 
 
 # -------------------------------------------------------------------------------------------- measure
@@ -316,7 +343,7 @@ def measure_words_command(
     rounds: Annotated[int, typer.Option(help="Of the bootstrap.")] = 1000,
     limit: Annotated[int | None, typer.Option(help="Score the first sentences only, this many.")] = None,
     revision: Revision = None,
-    prefix: Prefix = "",
+    prefix: Prefix = None,
     max_length: MaxLength = 512,
     overwrite: Overwrite = False,
     quiet: Quiet = False,
@@ -331,6 +358,7 @@ def measure_words_command(
     from calque.report.tables import summary_table, verdict_line
     from calque.store import result_line
 
+    standing = _Standing(out)
     with _showing(quiet, as_json):
         run = measure_words(
             encoders,
@@ -340,11 +368,27 @@ def measure_words_command(
             device=device,
             **_settings(context, "encoders", "pairs"),
         )
-    record = {"folder": out, "results": [json.loads(result_line(result)) for result in run.results]}
-    if quiet or as_json:
-        return _tell(quiet, as_json, record)
+    if quiet:
+        return
     held = collect(out)
-    _tell(quiet, as_json, record, summary_table(held), verdict_line(held), f"written: {out}")
+    record = {
+        "folder": out,
+        "verdict": verdict_line(held),
+        "counts": run.counts,
+        "results": [json.loads(result_line(result)) for result in run.results],
+    }
+    _tell(
+        quiet, as_json, record, summary_table(held), _left_out(run.counts), verdict_line(held), str(standing)
+    )
+
+
+def _left_out(counts: Mapping[str, int]) -> str:
+    """How many links were scored, and why the others were not."""
+    reasons = ("several links", "identical", "seen in training", "no vector", "later occurrence")
+    told = ", ".join(f"{reason} {counts[reason]:,}" for reason in reasons if counts.get(reason))
+    return f"{counts['scored']:,} of {counts['links']:,} links scored" + (
+        f"; left out: {told}" if told else ""
+    )
 
 
 @app.command("report")
@@ -383,7 +427,7 @@ def encode_command(
     ] = False,
     limit: Annotated[int | None, typer.Option(help="Read this many lines at most.")] = None,
     revision: Revision = None,
-    prefix: Prefix = "",
+    prefix: Prefix = None,
     max_length: MaxLength = 512,
     overwrite: Overwrite = False,
     quiet: Quiet = False,
@@ -395,6 +439,7 @@ def encode_command(
     """Vectors of the words or sentences of a text, as .npy files."""
     from calque.pipeline import encode
 
+    standing = _Standing(out)
     with _showing(quiet, as_json):
         vectors = encode(
             encoder,
@@ -409,7 +454,7 @@ def encode_command(
     told = [f"{name}: {rows:,} × {width}" for name, (rows, width) in shapes.items()]
     lost = ", ".join(f"{reason} {count:,}" for reason, count in vectors.dropped.items() if count)
     record = {"folder": out, "shapes": shapes, "dropped": vectors.dropped}
-    _tell(quiet, as_json, record, *told, *([f"no vector: {lost}"] if lost else []), f"written: {out}")
+    _tell(quiet, as_json, record, *told, *([f"no vector: {lost}"] if lost else []), str(standing))
 
 
 # --------------------------------------------------------------------------------------- world, demo
@@ -431,9 +476,10 @@ def world_command(
     """Write an invented universe: parallel text in three languages, gold links, treebanks, count vectors."""
     from calque.pipeline import world
 
+    standing = _Standing(out)
     with _showing(quiet, as_json):
         folder = world(out, overwrite=overwrite, **_settings(context, "dtype"))
-    _tell(quiet, as_json, {"folder": folder}, f"written: {folder}")
+    _tell(quiet, as_json, {"folder": folder}, str(standing))
 
 
 @app.command("demo")
@@ -445,7 +491,7 @@ def demo_command(
     dtype: DtypeName = "float32",
     seed: Seed = 0,
 ) -> None:
-    """The whole flow on the world, offline, in under a minute: link, align, measure, page."""
+    """The whole flow on the world, offline, in a minute or two: link, align, measure, page."""
     from calque.pipeline import demo
     from calque.report.collect import collect
     from calque.report.tables import summary_table, verdict_line

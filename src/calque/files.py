@@ -51,7 +51,7 @@ def atomic_directory(path: Path) -> Iterator[Path]:
     partial = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".partial"))
     try:
         yield partial
-        partial.chmod(0o755)
+        _readable(partial)
         if path.exists():
             old = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".old"))
             path.rename(old / "was")
@@ -61,6 +61,14 @@ def atomic_directory(path: Path) -> Iterator[Path]:
             partial.rename(path)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def _readable(folder: Path) -> None:
+    """Let others read what was written; files that are also elsewhere (hard links) keep their mode."""
+    folder.chmod(0o755)
+    for file in folder.rglob("*"):
+        if file.is_file() and file.stat().st_nlink == 1:
+            file.chmod(0o644)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -50,7 +50,8 @@ Keep = Callable[[torch.Tensor], torch.Tensor]
 class EncoderOptions:
     """How an encoder is run.
 
-    `prefix` stands before every sentence, as E5 models want (`query: `); its pieces belong to no word.
+    `prefix` stands before every sentence, as E5 models want (`query: `); its pieces belong to no word. None
+    is no prefix, or for an aligned encoder the one that it was aligned with.
     `max_length` counts pieces, special tokens included, and is also bounded by the model's own maximum.
     `batch_tokens` is how many pieces, padding included, go through the model at once; by default 1024 on a
     CPU, where small batches stay in its caches, and 16384 elsewhere.
@@ -58,7 +59,7 @@ class EncoderOptions:
 
     device: Device = Device.AUTO
     dtype: Dtype = Dtype.FLOAT32
-    prefix: str = ""
+    prefix: str | None = None
     max_length: int = 512
     batch_tokens: int | None = None
     revision: str | None = None
@@ -92,7 +93,7 @@ class HuggingFaceEncoder:
         self.body = encoder_half(self.model)
         self.tokenizer = tokenizer
         self.reader = Reader(
-            tokenizer, prefix=options.prefix, limit=min(options.max_length, longest_input(self.body))
+            tokenizer, prefix=options.prefix or "", limit=min(options.max_length, longest_input(self.body))
         )
         self._folder = folder
         self._made = self._versions()

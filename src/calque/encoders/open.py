@@ -54,11 +54,17 @@ def _open_plain(spec: str, options: EncoderOptions) -> Encoder:
     return HuggingFaceEncoder.load(spec, options)
 
 
+def trained_prefix(spec: str) -> str | None:
+    """The prefix that an aligned encoder was aligned with; None when `spec` is no aligned encoder."""
+    about = Path(spec).expanduser() / ALIGNMENT
+    return read_json(about).get("encoder", {}).get("prefix", "") if about.is_file() else None
+
+
 def _as_trained(options: EncoderOptions, trained: Mapping[str, Any]) -> EncoderOptions:
     """Maps belong to the input they were learned on: its prefix and length come along with them."""
     return replace(
         options,
-        prefix=options.prefix or trained.get("prefix", ""),
+        prefix=trained.get("prefix", "") if options.prefix is None else options.prefix,
         max_length=trained.get("max_length", options.max_length),
     )
 
@@ -73,7 +79,11 @@ def save_aligned(folder: Path, aligned: AlignedEncoder) -> None:
     if not isinstance(inner, HuggingFaceEncoder):
         raise BadSetting(f"an encoder of type {type(inner).__name__} cannot be saved with maps")
     copy_checkpoint(inner, folder)
-    trained = {"prefix": inner.options.prefix, "max_length": inner.options.max_length, "name": inner.name}
+    trained = {
+        "prefix": inner.options.prefix or "",
+        "max_length": inner.options.max_length,
+        "name": inner.name,
+    }
     save_maps(folder, replace(aligned, about={**aligned.about, "encoder": trained}))
 
 

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
+from pydantic import Field
 
 from calque.encoders.encoder import HuggingFaceEncoder
 from calque.encoders.open import open_encoder
 from calque.errors import BadInput, BadSetting
 from calque.files import is_done, read_json, write_json
-from calque.links.filters import FilterStep, apply_filters
+from calque.links.filters import FilterStep, apply_filters, parse_filter
 from calque.links.gold import LinkScores, score_links
 from calque.links.linker import Linker
 from calque.links.pharaoh import read_gold, read_links, write_links
@@ -31,6 +32,8 @@ from calque.text.readers import BitextFormat
 from calque.types import Bitext, Encoder, Result, WordPairs
 
 SPLITS = ("train", "dev", "test")
+LINKERS = tuple(member.value for member in StatisticalModel)
+SIMILAR = tuple(member.value for member in SimilarityMethod)
 
 
 class LinkRecipe(EncoderRecipe):
@@ -47,10 +50,10 @@ class LinkRecipe(EncoderRecipe):
     languages: tuple[str, str]
     format: BitextFormat | None = None
     tokenised: bool = False
-    max_words: int = 100
-    max_ratio: float = 9.0
+    max_words: int = Field(100, ge=1)
+    max_ratio: float = Field(9.0, ge=0)
     keep_duplicates: bool = False
-    limit: int | None = None
+    limit: int | None = Field(None, ge=1)
 
     linker: str = "eflomal"
     symmetrise: Symmetrisation = Symmetrisation.INTERSECTION
@@ -65,8 +68,8 @@ class LinkRecipe(EncoderRecipe):
     keep_linker: bool = False
 
     filters: tuple[str, ...] = ()
-    dev: int = 0
-    test: int = 0
+    dev: int = Field(0, ge=0)
+    test: int = Field(0, ge=0)
     gold: str | None = None
     plain: bool = False
 
@@ -98,6 +101,7 @@ def link(
     files = [str(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
     codes = (check_language(languages[0]), check_language(languages[1]))
     recipe = LinkRecipe.build(paths=files, languages=codes, **settings)
+    _check(recipe)
     encoder = None if recipe.encoder is None else open_encoder(recipe.encoder, recipe.options(device))
     recipe = recipe.model_copy(update={"inputs": _inputs(recipe, encoder)})
     folder = Path(out)
@@ -107,8 +111,31 @@ def link(
     return _load(folder)
 
 
+def _check(recipe: LinkRecipe) -> None:
+    """What can be told before anything is read."""
+    for name in recipe.filters:
+        parse_filter(name)
+    if recipe.linker not in (*LINKERS, *SIMILAR):
+        raise BadSetting(
+            f"unknown linker {recipe.linker!r}", remedy=suggestion(recipe.linker, [*LINKERS, *SIMILAR])
+        )
+    if recipe.linker in SIMILAR and recipe.encoder is None:
+        raise BadSetting(f"linker {recipe.linker} needs an encoder", remedy="name it with --encoder")
+    if recipe.languages[0] == recipe.languages[1]:
+        raise BadSetting(f"source and target are both {recipe.languages[0]}", remedy="give two languages")
+    if len(set(recipe.paths)) < len(recipe.paths):
+        raise BadInput(
+            "given twice", where=recipe.paths[0], remedy="give two line-aligned files, or one bitext"
+        )
+    if recipe.gold in recipe.paths and not recipe.tokenised:
+        raise BadSetting("the gold links count the file's own words", remedy="add --tokenised")
+    if recipe.trained is not None and not Path(recipe.trained).is_dir():
+        raise BadInput("no such folder", where=recipe.trained, remedy="make it with --keep-linker")
+
+
 def _inputs(recipe: LinkRecipe, encoder: Encoder | None) -> dict[str, str]:
-    kept = sorted(Path(recipe.trained).iterdir()) if recipe.trained and Path(recipe.trained).is_dir() else []
+    folder = Path(recipe.trained or "")
+    kept = sorted(file for file in folder.iterdir() if file.is_file()) if recipe.trained else []
     extra = [path for path in (recipe.links, recipe.gold) if path is not None]
     found = input_digests([*recipe.paths, *extra, *kept])
     return found | ({} if encoder is None else {"encoder": encoder.fingerprint})
@@ -130,7 +157,9 @@ def _run(recipe: LinkRecipe, run: Running, encoder: Encoder | None) -> None:
         scores = _score_results(score_links(pairs, gold), pairs, recipe)
     kept, steps = apply_filters(pairs, recipe.filters, seed=recipe.seed)
     if not len(kept):
-        raise BadInput("no links left", where=bitext.origin, remedy="another linker, or fewer filters")
+        raise BadInput(
+            "no links left", where=bitext.origin, remedy="more text, another linker, or fewer filters"
+        )
     _write_splits(recipe, run.folder, kept)
     save_results(run.folder / "results.jsonl", scores)
     counts = {
@@ -176,18 +205,10 @@ def _link(recipe: LinkRecipe, run: Running, bitext: Bitext, encoder: Encoder | N
 
 def make_linker(recipe: LinkRecipe, encoder: Encoder | None) -> Linker:
     """The linker that a recipe names."""
-    statistical, similar = (
-        [member.value for member in kind] for kind in (StatisticalModel, SimilarityMethod)
-    )
-    if recipe.linker in statistical:
+    if encoder is None or recipe.linker in LINKERS:
         return StatisticalLinker(
             StatisticalModel(recipe.linker), recipe.symmetrise, recipe.seed, recipe.iterations
         )
-    if recipe.linker not in similar:
-        remedy = suggestion(recipe.linker, statistical + similar)
-        raise BadSetting(f"unknown linker {recipe.linker!r}", remedy=remedy)
-    if encoder is None:
-        raise BadSetting(f"linker {recipe.linker} needs an encoder", remedy="name it with --encoder")
     (layer,) = parse_layers(recipe.layer, encoder.depth)
     return SimilarityLinker(encoder, layer, SimilarityMethod(recipe.linker), threshold=recipe.threshold)
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+from pydantic import Field
 
 from calque.encoders.aligned import AlignedEncoder
+from calque.encoders.open import trained_prefix
 from calque.encoders.static import SentenceAugmented
 from calque.errors import BadSetting
-from calque.files import is_done, write_json
+from calque.files import is_done, read_json, write_json
 from calque.geometry.neighbours import Similarity
 from calque.links.filters import one_to_one
 from calque.links.pharaoh import is_pud, read_pud
@@ -49,8 +51,8 @@ class WordsRecipe(EncoderRecipe):
     keep_many: bool = False
     sentence_augmented: bool = False
     breakdowns: tuple[str, ...] | None = None
-    rounds: int = 1000
-    limit: int | None = None
+    rounds: int = Field(1000, ge=1)
+    limit: int | None = Field(None, ge=1)
 
     def retrieval(self, pooling: Pooling, device: str) -> RetrievalOptions:
         return RetrievalOptions(
@@ -72,6 +74,7 @@ class MeasureRun:
 
     folder: Path
     results: Sequence[Result]
+    counts: Mapping[str, int]
 
 
 def measure_words(
@@ -88,6 +91,7 @@ def measure_words(
         [str(one) for one in ([many] if isinstance(many, str | Path) else many)] for many in (encoders, pairs)
     )
     recipe = WordsRecipe.build(encoders=specs, pairs=folders, **settings)
+    recipe = recipe.model_copy(update={"prefix": _prefix(recipe)})
     loaded = [load_any_pairs(Path(path), recipe.limit) for path in recipe.pairs]
     labels = recipe.labels or tuple(default_labels(specs))
     if len(labels) != len(specs) or len(set(labels)) != len(labels):
@@ -108,7 +112,8 @@ def measure_words(
             _write(run.folder, measured)
             grids = [grid for one in loaded for grid in links_grid(one, 4)]
             write_json(run.folder / "artifacts" / "links.json", grids)
-    return MeasureRun(folder, load_results(folder / "results.jsonl"))
+    counts = read_json(folder / "artifacts" / "counts.json")
+    return MeasureRun(folder, load_results(folder / "results.jsonl"), counts)
 
 
 def load_any_pairs(folder: Path, limit: int | None = None) -> WordPairs:
@@ -141,7 +146,21 @@ def _measure(recipe: WordsRecipe, opened: dict[str, Encoder], pairs: WordPairs) 
         breakdowns=_breakdowns(recipe, pairs),
         recipe=recipe.digest()[:12],
     )
-    return replace(measured, counts=measured.counts | {"several links": len(pairs) - len(scored)})
+    several = {"links": len(pairs), "several links": len(pairs) - len(scored)}
+    return replace(measured, counts=measured.counts | several)
+
+
+def _prefix(recipe: WordsRecipe) -> str:
+    """As asked, or as the aligned encoders were trained: the same for all, so that the comparison is fair."""
+    if recipe.prefix is not None:
+        return recipe.prefix
+    trained = {prefix for spec in recipe.encoders if (prefix := trained_prefix(spec)) is not None}
+    if len(trained) > 1:
+        raise BadSetting(
+            f"aligned encoders were trained with different prefixes: {sorted(trained)}",
+            remedy="choose one with --prefix",
+        )
+    return trained.pop() if trained else ""
 
 
 def _pooling(recipe: WordsRecipe, encoders: dict[str, Encoder]) -> Pooling:

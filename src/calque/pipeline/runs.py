@@ -31,7 +31,7 @@ class EncoderRecipe(Recipe):
     """Settings of a verb that opens encoders."""
 
     revision: str | None = None
-    prefix: str = ""
+    prefix: str | None = None
     max_length: int = 512
     dtype: Dtype = Dtype.FLOAT32
 
@@ -112,7 +112,7 @@ def input_digests(paths: Sequence[str | Path]) -> dict[str, str]:
         elif path.is_file():
             found[f"{number}"] = file_digest(path)
         else:
-            raise BadInput("no such file", where=path)
+            raise BadInput("is a folder, not a file" if path.is_dir() else "no such file", where=path)
     return found
 
 
