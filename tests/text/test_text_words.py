@@ -121,3 +121,7 @@ def test_missing_segmenters(monkeypatch: pytest.MonkeyPatch, language: str, pack
     with pytest.raises(MissingExtra, match=rf"calque\[{extra}\]"):
         tokeniser(language)
     assert tokeniser(language, tokenised=True)("a b") == ["a", "b"]
+
+
+def test_an_emoji_is_one_word_however_many_characters_it_has() -> None:
+    assert tokeniser("en")("I ❤️ it 👍🏽! 👩‍👩‍👧😀") == ["I", "❤️", "it", "👍🏽", "!", "👩‍👩‍👧", "😀"]

@@ -37,7 +37,7 @@ def _from_hub(name: str, revision: str | None) -> Path:
         )
     except (HfHubHTTPError, OSError, ValueError) as error:
         raise BadInput(
-            f"no directory of this name, and the hub did not give it: {first_line(error)}",
+            f"no directory of this name, and the hub did not give it ({type(error).__name__})",
             where=name,
             remedy="check the spelling; a hub name needs the network once, and HF_HUB_OFFLINE unset",
         ) from None

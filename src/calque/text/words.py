@@ -18,6 +18,8 @@ Tokeniser: TypeAlias = Callable[[str], list[str]]
 # U+200C and U+200D belong to the spelling of a word and stay.
 _BOUNDARY = re.compile("[\0\u200b]")
 _DIGITS = frozenset("0123456789")
+# What may follow an emoji and belong to it: variation selectors, a keycap, skin tones.
+_EMOJI_ENDS = "[\ufe0e\ufe0f\u20e3\U0001f3fb-\U0001f3ff]"
 _INVISIBLE = re.compile("[\u00ad\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
 
 
@@ -51,7 +53,8 @@ def _moses(language: str) -> Tokeniser:
     """The rules of the Moses tokeniser as sacremoses has them, without escapes.
 
     The same words as `MosesTokenizer.tokenize`, three times as fast: a rule runs only on text that holds its
-    character. One difference: accents and joiners written as characters of their own stay in their word.
+    character. One difference: accents and joiners written as characters of their own stay in their word, and
+    an emoji made of several characters is one word.
     Languages that Moses does not know get English abbreviations, and an apostrophe is a word of its own.
     """
     from sacremoses import MosesTokenizer
@@ -63,7 +66,8 @@ def _moses(language: str) -> Tokeniser:
         "it": moses.FR_IT_SPECIFIC_APOSTROPHE,
     }.get(language, [moses.NON_SPECIFIC_APOSTROPHE])
     commas = [moses.COMMA_SEPARATE_1, moses.COMMA_SEPARATE_2, moses.COMMA_SEPARATE_3]
-    symbols = [(re.compile(rf"([^{moses.IsAlnum}{_marks()}\s\.'\`\,\-])"), r" \1 ")]
+    symbol = rf"[^{moses.IsAlnum}{_marks()}\s\.'\`\,\-]"
+    symbols = [(re.compile(rf"({symbol}(?:{_EMOJI_ENDS}|\u200d{symbol})*)"), r" \1 ")]
     full_stops = _full_stops(moses)
 
     def split(text: str) -> list[str]:
