@@ -401,11 +401,15 @@ class Encoder(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class PairBlock:
-    """Some paired vectors. Shape: source, target (layers, n, d)."""
+    """Some paired vectors, and which pairs belong together (those of one sentence) by number.
+
+    Shape: source, target (layers, n, d), group (n,).
+    """
 
     languages: tuple[str, str]
     source: Floats
     target: Floats
+    group: NDArray[np.integer[Any]]
 
 
 class PairSource(Protocol):

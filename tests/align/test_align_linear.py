@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from calque.align.linear import LinearAligner
+from calque.align.linear import LinearAligner, folds_of
 from calque.align.sources import DictionaryAnchors, LinkedWords, SentencePairs, Together, linked
 from calque.errors import BadInput, BadSetting
+from calque.geometry.shrinkage import SHRINKS
 from calque.geometry.solvers import Method, SolverOptions
 from calque.text.dictionaries import Dictionary
 from calque.types import Encoder, MapKey, Matrix, WordPairs
@@ -160,3 +161,26 @@ def test_linked_tokens_choose_words_specials_or_both() -> None:
     _, pairs, _ = planted()
     assert isinstance(linked(pairs["xx"], "all"), Together)
     assert linked(pairs["xx"], "words").fingerprint != linked(pairs["xx"], "cls").fingerprint
+
+
+def test_shrink_is_chosen_for_each_language_and_layer_by_sentences() -> None:
+    encoder, pairs, _ = planted()
+    few = pairs["xx"].sentences(np.arange(40))
+    aligned = LinearAligner(validate=True).fit(encoder, [LinkedWords(few)], (0, 1))
+    chosen = aligned.about["shrink"]["xx"]
+    assert len(chosen) == 2 and set(chosen) <= set(SHRINKS)
+    by_hand = LinearAligner(options=SolverOptions(shrink=chosen[1])).fit(encoder, [LinkedWords(few)], (1,))
+    steps = zip(
+        aligned.maps[MapKey("xx", "en", 1)].steps, by_hand.maps[MapKey("xx", "en", 1)].steps, strict=True
+    )
+    for ours, theirs in steps:
+        np.testing.assert_allclose(ours.apply(np.eye(16)), theirs.apply(np.eye(16)), atol=1e-5)
+    with pytest.raises(BadSetting, match="shrink auto is not for centring"):
+        LinearAligner(Method.CENTRING, validate=True)
+
+
+def test_no_sentence_is_in_two_folds() -> None:
+    groups = np.sort(np.random.default_rng(0).integers(0, 30, 200))
+    folds = folds_of(groups, 4)
+    assert set(folds) == {0, 1, 2, 3}
+    assert all(len(set(folds[groups == group])) == 1 for group in groups)

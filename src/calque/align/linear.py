@@ -5,20 +5,28 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calque.encoders.aligned import AlignedEncoder
 from calque.errors import BadInput, BadSetting
-from calque.geometry.moments import PairMoments
+from calque.geometry.moments import PairMoments, merged
+from calque.geometry.shrinkage import choose_shrink
 from calque.geometry.solvers import CLOSED_FORM, NEEDS, STREAMED, Method, PairMaps, SolverOptions, Stream
-from calque.types import Encoder, Floats, MapKey, PairBlock, PairSource, Pooling, SpaceMap, Step, Unit
+from calque.progress import bar
+from calque.types import Encoder, Floats, Longs, MapKey, PairBlock, PairSource, Pooling, SpaceMap, Step, Unit
 
 #: Which side of the pairs moves into the other's space.
 Moves = Literal["target", "source"]
+
+#: Methods whose shrink can be chosen by cross-validation: nearness means something, as no scale changes.
+VALIDATED = (Method.ROTATION, Method.CENTRED_ROTATION, Method.LEAST_SQUARES)
+FOLDS = 4
 
 
 @dataclass(frozen=True)
@@ -30,27 +38,38 @@ class LinearAligner:
 
     Methods that normalise (centring, z-norm, top components, iterative normalisation) move the held language
     too: it is normalised by what all sources together say of it.
+
+    With `validate` each language and layer gets its own shrink, under which translations of held-out
+    sentences lie nearest to each other.
     """
 
     method: Method = Method.CENTRED_ROTATION
     options: SolverOptions = field(default_factory=SolverOptions)
     pooling: Pooling = "mean"
     moves: Moves = "target"
+    validate: bool = False
+
+    def __post_init__(self) -> None:
+        if self.validate and self.method not in VALIDATED:
+            raise BadSetting(
+                f"shrink auto is not for {self.method.value}",
+                remedy=f"give a number, or one of {', '.join(method.value for method in VALIDATED)}",
+            )
 
     def fit(self, encoder: Encoder, sources: Sequence[PairSource], layers: Sequence[int]) -> AlignedEncoder:
         """Go through the sources once and solve."""
         groups = self._groups(sources)
         solve = self._closed_form if self.method in CLOSED_FORM else self._streamed
         maps: dict[MapKey, SpaceMap] = {}
+        shrinks: dict[str, list[float]] = {}
         for held in sorted({pair[1] for pair in groups}):
             members = {moving: group for (moving, space), group in groups.items() if space == held}
-            maps |= solve(encoder, held, members, layers)
+            maps |= solve(encoder, held, members, layers, shrinks)
         seen: dict[tuple[str, str], frozenset[tuple[str, str]]] = {}
         for source in sources:
             seen[source.languages] = seen.get(source.languages, frozenset()) | source.types()
-        return AlignedEncoder(
-            encoder, maps, min(pair[1] for pair in groups), self.pooling, seen, self._about(sources, layers)
-        )
+        about = self._about(sources, layers) | ({"shrink": shrinks} if shrinks else {})
+        return AlignedEncoder(encoder, maps, min(pair[1] for pair in groups), self.pooling, seen, about)
 
     def _groups(self, sources: Sequence[PairSource]) -> dict[tuple[str, str], list[PairSource]]:
         """Sources by (language that moves, language that is held)."""
@@ -78,36 +97,75 @@ class LinearAligner:
 
     def _blocks(
         self, encoder: Encoder, group: Sequence[PairSource], layers: Sequence[int]
-    ) -> Iterator[tuple[Floats, Floats]]:
-        """(moving, held) blocks. Shape: both (layers, n, d)."""
+    ) -> Iterator[PairBlock]:
+        """Blocks of which the source moves and the target is held."""
         for source in group:
             for block in source.blocks(encoder, layers, self.pooling):
-                yield _roles(block, self.moves)
+                yield block if self.moves == "source" else _swapped(block)
 
     def _closed_form(
-        self, encoder: Encoder, held: str, members: dict[str, list[PairSource]], layers: Sequence[int]
+        self,
+        encoder: Encoder,
+        held: str,
+        members: dict[str, list[PairSource]],
+        layers: Sequence[int],
+        shrinks: dict[str, list[float]],
     ) -> dict[MapKey, SpaceMap]:
         """One pass, O(d²) memory: moments of every layer at once."""
-        solve, needs = CLOSED_FORM[self.method], NEEDS[self.method]
-        moments = {language: [PairMoments(needs) for _ in layers] for language in members}
+        solve = CLOSED_FORM[self.method]
+        moments: dict[str, list[PairMoments]] = {}
+        options: dict[str, list[SolverOptions]] = {}
         for language, group in members.items():
-            for moving, fixed in self._blocks(encoder, group, layers):
-                for layer, one in enumerate(moments[language]):
-                    one.add(moving[layer], fixed[layer])
+            folds = self._gathered(encoder, group, layers)
+            options[language] = self._options(language, folds)
+            moments[language] = [merged(layer) for layer in folds]
+            if self.validate:
+                shrinks[language] = [one.shrink for one in options[language]]
         maps: dict[MapKey, SpaceMap] = {}
         for place, layer in enumerate(layers):
-            solved = {language: solve(moments[language][place], self.options) for language in members}
+            solved = {
+                language: solve(moments[language][place], options[language][place]) for language in members
+            }
             shared = next(iter(solved.values())).held
             if len(solved) > 1 and shared.steps:
-                total = PairMoments(needs)
-                for language in members:
-                    total.merge(moments[language][place])
-                shared = solve(total, self.options).held
+                shared = solve(merged([one[place] for one in moments.values()]), self.options).held
             maps |= _keyed(solved, held, shared, layer)
         return maps
 
+    def _gathered(
+        self, encoder: Encoder, group: Sequence[PairSource], layers: Sequence[int]
+    ) -> list[list[PairMoments]]:
+        """Moments of each layer in parts: one, or the folds of cross-validation."""
+        count = FOLDS if self.validate else 1
+        folds = [[PairMoments(NEEDS[self.method]) for _ in range(count)] for _ in layers]
+        for block in self._blocks(encoder, group, layers):
+            fold = folds_of(block.group, count)
+            for part in range(count):
+                rows = slice(None) if count == 1 else fold == part
+                for layer, moments in enumerate(folds):
+                    moments[part].add(block.source[layer][rows], block.target[layer][rows])
+        return folds
+
+    def _options(self, language: str, folds: Sequence[Sequence[PairMoments]]) -> list[SolverOptions]:
+        """The options of each layer."""
+        if not self.validate:
+            return [self.options] * len(folds)
+        solve = CLOSED_FORM[self.method]
+        # Decompositions of small matrices gain nothing from threads of their own.
+        with bar(f"shrink {language}", len(folds), "layers") as advance, ThreadPoolExecutor() as pool:
+            made = []
+            for shrink in pool.map(lambda layer: choose_shrink(layer, solve, self.options), folds):
+                made.append(replace(self.options, shrink=shrink))
+                advance(1)
+        return made
+
     def _streamed(
-        self, encoder: Encoder, held: str, members: dict[str, list[PairSource]], layers: Sequence[int]
+        self,
+        encoder: Encoder,
+        held: str,
+        members: dict[str, list[PairSource]],
+        layers: Sequence[int],
+        shrinks: dict[str, list[float]],
     ) -> dict[MapKey, SpaceMap]:
         """Several passes over vectors that are encoded once and kept in a temporary file."""
         solve = STREAMED[self.method]
@@ -137,13 +195,13 @@ class LinearAligner:
 class Spool:
     """Paired vectors in a temporary file, in half precision, to be read more than once."""
 
-    def __init__(self, folder: Path, blocks: Iterator[tuple[Floats, Floats]]) -> None:
+    def __init__(self, folder: Path, blocks: Iterator[PairBlock]) -> None:
         folder.mkdir(parents=True)
         self._files: list[Path] = []
-        for moving, held in blocks:
+        for block in blocks:
             self._files.append(folder / f"{len(self._files)}.npy")
-            _check_room(folder, moving.size * 4)
-            np.save(self._files[-1], np.stack([moving, held], 1).astype(np.float16))
+            _check_room(folder, block.source.size * 4)
+            np.save(self._files[-1], np.stack([block.source, block.target], 1).astype(np.float16))
 
     def stream(self, place: int) -> Stream:
         """Passes over one layer."""
@@ -171,8 +229,18 @@ def _keyed(solved: Mapping[str, PairMaps], held: str, shared: SpaceMap, layer: i
     return maps | {MapKey(held, held, layer): _single(shared)}
 
 
-def _roles(block: PairBlock, moves: Moves) -> tuple[Floats, Floats]:
-    return (block.target, block.source) if moves == "target" else (block.source, block.target)
+def folds_of(group: NDArray[np.integer[Any]], count: int) -> Longs:
+    """A fold for each pair: stretches of the text, cut between groups. Shape: (n,) to (n,).
+
+    >>> folds_of(np.array([3, 3, 4, 7, 7, 9]), 2).tolist()
+    [0, 0, 0, 1, 1, 1]
+    """
+    groups, rank = np.unique(group, return_inverse=True)
+    return np.asarray(rank * count // max(1, len(groups)), np.int64)
+
+
+def _swapped(block: PairBlock) -> PairBlock:
+    return replace(block, source=block.target, target=block.source)
 
 
 def _chain(streams: Sequence[Stream]) -> Stream:

@@ -61,7 +61,7 @@ class LinkedWords:
                 chosen = np.arange(first, last)
                 a = encoder.word_vectors(bitext.source.select(chosen), source, layers=layers, pooling=pooling)
                 b = encoder.word_vectors(bitext.target.select(chosen), target, layers=layers, pooling=pooling)
-                yield _block(self.languages, a, b, self._counts)
+                yield _block(self.languages, source, a, b, self._counts)
                 advance(last - first)
 
     def coverage(self) -> Mapping[str, int]:
@@ -99,7 +99,7 @@ class SpecialTokens:
                 chunk = self.bitext.select(np.arange(first, last))
                 a = encoder.word_vectors(chunk.source, words, layers=layers, pooling=pooling)
                 b = encoder.word_vectors(chunk.target, words, layers=layers, pooling=pooling)
-                yield _block(self.languages, a, b, self._counts)
+                yield _block(self.languages, words, a, b, self._counts)
                 advance(last - first)
 
     def coverage(self) -> Mapping[str, int]:
@@ -130,7 +130,7 @@ class SentencePairs:
                 chunk = self.bitext.select(np.arange(first, min(first + size, len(self.bitext))))
                 a = encoder.sentence_vectors(chunk.source, layers=layers)
                 b = encoder.sentence_vectors(chunk.target, layers=layers)
-                yield PairBlock(self.languages, a, b)
+                yield PairBlock(self.languages, a, b, np.arange(len(chunk)))
                 advance(len(chunk))
 
     def coverage(self) -> Mapping[str, int]:
@@ -183,7 +183,7 @@ class DictionaryAnchors:
                 remedy="give a dictionary of these languages, in the direction of the pairs",
             )
         source, target = a.vectors[:, left[seen]], b.vectors[:, right[seen]]
-        yield PairBlock(self.languages, source.astype(np.float32), target.astype(np.float32))
+        yield PairBlock(self.languages, source.astype(np.float32), target.astype(np.float32), left[seen])
 
     def coverage(self) -> Mapping[str, int]:
         return dict(self._counts)
@@ -220,13 +220,15 @@ class Together:
         return set().union(*(source.types() for source in self.sources))
 
 
-def _block(languages: tuple[str, str], a: WordVectors, b: WordVectors, counts: Counter[str]) -> PairBlock:
+def _block(
+    languages: tuple[str, str], words: WordIndex, a: WordVectors, b: WordVectors, counts: Counter[str]
+) -> PairBlock:
     """The pairs of which both words are present; the rest is counted by reason, never shifted."""
     both = a.present & b.present
     counts["used"] += int(both.sum())
     for vectors in (a, b):
         counts.update({reason: count for reason, count in vectors.dropped.items() if count})
-    return PairBlock(languages, _rows(a, both), _rows(b, both))
+    return PairBlock(languages, _rows(a, both), _rows(b, both), words.sentence[both])
 
 
 def _rows(found: WordVectors, kept: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Floats:

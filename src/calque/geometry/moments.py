@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -149,3 +149,11 @@ class PairMoments:
         other._means, other._spreads = self._means[::-1], self._spreads[::-1]
         other._second = {turned[name]: product.T.copy() for name, product in self._second.items()}
         return other
+
+
+def merged(parts: Sequence[PairMoments]) -> PairMoments:
+    """The moments of all pairs of several sets together."""
+    total = PairMoments(parts[0].products)
+    for part in parts:
+        total.merge(part)
+    return total

@@ -38,7 +38,8 @@ class Method(Choice):
 class SolverOptions:
     """Options of all solvers; each reads its own.
 
-    `shrink` draws the map towards the identity: 0 is the method's own answer, 1 the identity.
+    `shrink` draws the map towards the identity: 0 is the method's own answer, 1 the identity. In a centred
+    rotation it is the turn that is drawn; the means, which a few pairs tell well, stay.
     `components` is for top-components, `rounds` for iterative-normalisation, the rest for
     orthogonal-gradient.
     """
@@ -145,11 +146,10 @@ def rotation(moments: PairMoments, options: SolverOptions) -> PairMaps:
 
 
 def centred_rotation(moments: PairMoments, options: SolverOptions) -> PairMaps:
-    """Rotation about the means: W(s − mean_S) + mean_T, both means by (1 − shrink)."""
-    if options.shrink == 1:
-        return IDENTITY
-    turn, part = _rotation(moments, options, centred=True), 1 - options.shrink
-    steps = (Shift(-part * moments.source_mean), Matrix(turn), Shift(part * moments.target_mean))
+    """Rotation about the means: W(s − mean_S) + mean_T; with shrink 1 only the means move."""
+    _require_pairs(moments)
+    turn = () if options.shrink == 1 else (Matrix(_rotation(moments, options, centred=True)),)
+    steps = (Shift(-moments.source_mean), *turn, Shift(moments.target_mean))
     return PairMaps(SpaceMap(steps), SpaceMap())
 
 

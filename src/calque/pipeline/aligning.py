@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Literal
+
+import numpy as np
 
 from calque.align.linear import LinearAligner, Moves
 from calque.align.sources import DictionaryAnchors, SentencePairs, linked
 from calque.encoders.aligned import AlignedEncoder
+from calque.encoders.cached import CachedEncoder
 from calque.encoders.open import open_encoder, save_aligned
 from calque.errors import BadSetting
 from calque.files import is_done
@@ -17,7 +21,10 @@ from calque.pipeline.runs import EncoderRecipe, input_digests, running
 from calque.recipe import parse_layers
 from calque.store import load_pairs
 from calque.text.dictionaries import read_dictionary
-from calque.types import PairSource, Pooling, WordPairs
+from calque.types import Encoder, PairSource, Pooling, WordPairs
+
+#: Bytes of vectors worth keeping for another method; a large corpus only streams.
+KEPT_BELOW = 1 << 30
 
 Supervision = Literal["words", "cls", "cls+sep", "all", "sentences", "dictionary"]
 
@@ -27,6 +34,7 @@ class AlignRecipe(EncoderRecipe):
 
     `supervision` is what is paired: linked words, special tokens (cls, cls+sep), all of these, sentences, or
     the entries of a dictionary (one file for each of `pairs`) by their mean vectors over the text.
+    `shrink` "auto" is chosen for each language and layer by cross-validation over the sentences.
     """
 
     verb: ClassVar[str] = "align"
@@ -40,7 +48,7 @@ class AlignRecipe(EncoderRecipe):
     dictionary: tuple[str, ...] = ()
     pooling: Pooling = "mean"
     moves: Moves = "target"
-    shrink: float = 0.0
+    shrink: float | Literal["auto"] = 0.0
     components: int = 3
     rounds: int = 5
     beta: float = 0.01
@@ -48,9 +56,13 @@ class AlignRecipe(EncoderRecipe):
     batch: int = 128
     learning_rate: float = 1e-4
 
+    def aligner(self) -> LinearAligner:
+        auto = self.shrink == "auto"
+        return LinearAligner(self.method, self.solver(), self.pooling, self.moves, validate=auto)
+
     def solver(self) -> SolverOptions:
         return SolverOptions(
-            shrink=self.shrink,
+            shrink=0.0 if self.shrink == "auto" else self.shrink,
             components=self.components,
             rounds=self.rounds,
             beta=self.beta,
@@ -82,15 +94,21 @@ def align(
     recipe = recipe.model_copy(update={"inputs": inputs})
     folder = Path(out)
     if not is_done(folder, recipe.digest(), overwrite=overwrite):
+        aligner, layers = recipe.aligner(), parse_layers(recipe.layers, opened.depth)
         with running(recipe, folder) as run:
-            aligner = LinearAligner(recipe.method, recipe.solver(), recipe.pooling, recipe.moves)
-            layers = parse_layers(recipe.layers, opened.depth)
             with run.stage("fit"):
-                aligned = aligner.fit(opened, make_sources(recipe, loaded), layers)
-            save_aligned(run.folder, aligned)
+                inner = _kept(opened, loaded, len(layers))
+                aligned = aligner.fit(inner, make_sources(recipe, loaded), layers)
+            save_aligned(run.folder, replace(aligned, inner=opened))
     found = open_encoder(str(folder), recipe.options(device))
     assert isinstance(found, AlignedEncoder)
     return found
+
+
+def _kept(encoder: Encoder, pairs: Sequence[WordPairs], layers: int) -> Encoder:
+    """The encoder with the vector cache where all vectors fit easily, so that the next method finds them."""
+    size = 2 * np.dtype(np.float16).itemsize * encoder.width * layers * sum(map(len, pairs))
+    return CachedEncoder(encoder) if size <= KEPT_BELOW else encoder
 
 
 def make_sources(recipe: AlignRecipe, pairs: Sequence[WordPairs]) -> list[PairSource]:
