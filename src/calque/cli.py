@@ -4,59 +4,219 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
+from typer.core import TyperCommand, TyperGroup
 
 import calque
-from calque.errors import CalqueError
+from calque.errors import BadSetting, CalqueError
 from calque.files import FINISHED, Cache
 from calque.progress import shown
 
 if TYPE_CHECKING:
-    from calque.pipeline import LinkRun
+    from calque.pipeline import Checkup, LinkRun
 
-app = typer.Typer(
-    no_args_is_help=True, pretty_exceptions_enable=False, help=(calque.__doc__ or "").split("\n")[0]
-)
-measure_app = typer.Typer(no_args_is_help=True, help="Measure how well languages meet in encoders.")
-cache_app = typer.Typer(no_args_is_help=True, help="The cache of vectors: what is in it, and making room.")
-app.add_typer(measure_app, name="measure")
-app.add_typer(cache_app, name="cache")
+#: What each verb's help ends with: one story in this order, from an empty folder on. A test types all of it.
+EXAMPLES: dict[str, tuple[str, ...]] = {
+    "demo": ("calque demo",),
+    "world": ("calque world --count 1000 --out world",),
+    "link": (
+        "calque link world/text/en-far.tsv --languages en far --tokenised \\\n    --test 200 --out links",
+        "calque link world/text/en-near.tsv --languages en near --tokenised \\\n"
+        "    --linker hmm --gold world/text/en-near.links --show 1 --out near",
+    ),
+    "align": (
+        "calque align --encoder world/encoder --pairs links/train --out aligned",
+        "calque align --encoder world/encoder --pairs links/train \\\n    --method centring --out centred",
+    ),
+    "measure words": (
+        "calque measure words --encoder world/encoder --encoder aligned \\\n"
+        "    --pairs links/test --include-seen --out words",
+        "calque measure words --encoder centred --encoder aligned \\\n"
+        "    --pairs links/test --include-seen --similarity cosine --out cosine",
+    ),
+    "report": ("calque report words",),
+    "encode": (
+        "calque encode world/text/far.conllu --encoder aligned --language far \\\n    --out vectors",
+        "calque encode world/text/en.conllu --encoder e5-small-q4 --language en \\\n"
+        "    --unit sentences --limit 100 --out sentences",
+    ),
+    "cache ls": ("calque cache ls",),
+    "cache prune": ("calque cache prune --to 5",),
+    "doctor": ("calque doctor",),
+}
 
-screen = Console()
+#: Values that options take: the members of the recipes' enums, written out because to import those is to load
+#: torch, for which neither help nor completion should wait. A test keeps both equal.
+CHOICES: dict[str, tuple[str, ...]] = {
+    "format": ("tsv", "lines", "triple", "tmx", "conllu", "dataset"),
+    "linker": ("eflomal", "fast-align", "hmm", "ibm1", "ibm2", "ibm3", "ibm4",
+               "mutual", "iterative", "softmax"),
+    "symmetrise": ("intersection", "union", "grow-diag", "grow-diag-final", "grow-diag-final-and"),
+    "method": ("centring", "z-norm", "top-components", "rotation", "centred-rotation",
+               "iterative-normalisation", "orthogonal-gradient", "least-squares"),
+    "supervision": ("words", "cls", "cls+sep", "all", "sentences", "dictionary"),
+    "moves": ("target", "source"),
+    "pooling": ("mean", "first", "last"),
+    "variant": ("contextual", "first-occurrence", "program"),
+    "similarity": ("csls", "cosine"),
+    "breakdowns": ("pos", "rank-gap", "script", "seen"),
+    "unit": ("words", "sentences"),
+    "device": ("auto", "cpu", "cuda", "mps"),
+    "dtype": ("float32", "float16", "bfloat16"),
+}  # fmt: skip
 
 #: Options that say how to run and print, not what to compute.
 OUTWARD = frozenset({"out", "overwrite", "quiet", "as_json", "device", "show"})
 
-Out = Annotated[Path, typer.Option(help="Folder to write; it appears whole or not at all.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a run of another recipe.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-DeviceName = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")]
-DtypeName = Annotated[str, typer.Option("--dtype", help="float32; float16 or bfloat16 on a GPU.")]
-Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
-Revision = Annotated[str | None, typer.Option(help="Revision of a hub model.")]
-Prefix = Annotated[str | None, typer.Option(help="Text before every input, such as 'query: ' for E5.")]
-MaxLength = Annotated[int, typer.Option(help="Longest input, in pieces.")]
+screen = Console()
+
+
+# ----------------------------------------------------------------------------------------------- help
+
+# Panels of a verb's help; an option that names none is in the first, `--help` in the last.
+WHAT, READING, METHODS = "What to compute", "Reading the text", "Settings of single methods"
+ENCODER, RUNNING = "Encoder", "Running and printing"
+
+
+class Verb(TyperCommand):
+    """A command whose help ends with examples."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        for param in _tidied(self.get_params(ctx)):
+            param.rich_help_panel = param.rich_help_panel or (RUNNING if param.name == "help" else WHAT)
+        super().format_help(ctx, formatter)
+        _print_examples(ctx)
+
+
+class Verbs(TyperGroup):
+    """A group of commands, in the order of the story; its help ends with an example of each."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        _tidied(self.get_params(ctx))
+        super().format_help(ctx, formatter)
+        _print_examples(ctx)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        story = " ".join(EXAMPLES).split()
+        return sorted(
+            super().list_commands(ctx), key=lambda name: story.index(name) if name in story else len(story)
+        )
+
+
+def _tidied(params: Iterable[Any]) -> list[Any]:
+    """The options among these; no type is shown where there is no value, or where the name says it."""
+    options = []
+    for param in params:
+        if param.param_type_name == "option":
+            param.metavar = "" if param.is_flag else param.metavar
+            options.append(param)
+        else:
+            param.display_type_rich = lambda ctx: None
+    return options
+
+
+def _print_examples(ctx: Any) -> None:
+    verb = ctx.command_path.removeprefix(ctx.find_root().command_path).strip()
+    begin = "after those of `calque --help`" if verb else "one after the other in an empty folder"
+    screen.print(f" Examples, {begin}:\n", highlight=False)
+    for command in examples(verb):
+        indented = command.replace("\n", "\n  ")
+        screen.print(f"  {indented}", markup=False, highlight=False, soft_wrap=True)
+
+
+def examples(verb: str) -> list[str]:
+    """The examples of a verb; of a group of verbs, the first of each."""
+    if verb in EXAMPLES:
+        return list(EXAMPLES[verb])
+    return [told[0] for name, told in EXAMPLES.items() if name.startswith(verb)]
+
+
+def _choice(name: str, told: str, *flags: str, panel: str = WHAT) -> Any:
+    """An option with named values: its help lists them, the shell completes them, the recipe checks them."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [value for value in CHOICES[name] if value.startswith(incomplete)]
+
+    listed = f"{told}: {', '.join(CHOICES[name])}."
+    return typer.Option(*flags, metavar="<name>", help=listed, autocompletion=complete, rich_help_panel=panel)
+
+
+# ------------------------------------------------------------------------------- what verbs have in common
+
+app = typer.Typer(
+    cls=Verbs,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help=(calque.__doc__ or "").split("\n")[0],
+)
+measure_app = typer.Typer(
+    cls=Verbs, no_args_is_help=True, help="Measure how well languages meet in encoders."
+)
+cache_app = typer.Typer(
+    cls=Verbs, no_args_is_help=True, help="The cache of vectors: what is in it, and making room."
+)
+app.add_typer(measure_app, name="measure")
+app.add_typer(cache_app, name="cache")
+
+Out = Annotated[
+    Path, typer.Option(metavar="<folder>", help="Folder to write; it appears whole or not at all.")
+]
+Layers = Annotated[
+    str,
+    typer.Option(
+        metavar="<layers>", help="all, last, last4, 8, 0,4,8 or 8-12; 0 is the embeddings, -1 the last."
+    ),
+]
+Tokenised = Annotated[
+    bool,
+    typer.Option("--tokenised", help="Words are separated by spaces already.", rich_help_panel=READING),
+]
 EncoderName = Annotated[
     str,
-    typer.Option("--encoder", help="Hub name, directory, e5-small-q4, or en=a.vec,de=b.vec."),
+    typer.Option(
+        "--encoder", metavar="<name>", help="Hub name, directory, e5-small-q4, or en=a.vec,de=b.vec."
+    ),
 ]
 PoolingName = Annotated[
-    str | None, typer.Option("--pooling", help="Subwords of a word: mean, first or last.")
+    str | None,
+    _choice("pooling", "Subwords of a word, by default as trained or mean", "--pooling", panel=ENCODER),
 ]
+Revision = Annotated[
+    str | None, typer.Option(metavar="<name>", help="Revision of a hub model.", rich_help_panel=ENCODER)
+]
+Prefix = Annotated[
+    str | None,
+    typer.Option(
+        metavar="<text>", help="Text before every input, such as 'query: ' for E5.", rich_help_panel=ENCODER
+    ),
+]
+MaxLength = Annotated[int, typer.Option(help="Longest input, in pieces.", rich_help_panel=ENCODER)]
+DeviceName = Annotated[str, _choice("device", "Where encoders run", "--device", panel=ENCODER)]
+DtypeName = Annotated[str, _choice("dtype", "Precision on a GPU", "--dtype", panel=ENCODER)]
+Overwrite = Annotated[
+    bool,
+    typer.Option("--overwrite", help="Replace a run of another recipe.", rich_help_panel=RUNNING),
+]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print nothing but errors.", rich_help_panel=RUNNING)
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.", rich_help_panel=RUNNING)]
+Seed = Annotated[int, typer.Option(help="Seed of everything random.", rich_help_panel=RUNNING)]
 
 
 def main() -> None:
     """Run the command line; a person's mistake ends with a message and exit code 2."""
     try:
-        app()
+        app(prog_name="calque")
     except CalqueError as error:
         _complain(str(error))
         sys.exit(2)
@@ -130,54 +290,74 @@ def _tell(quiet: bool, as_json: bool, record: dict[str, Any], *parts: Any) -> No
 # ----------------------------------------------------------------------------------------------- link
 
 
-@app.command("link")
+@app.command("link", cls=Verb)
 def link_command(
     context: typer.Context,
     paths: Annotated[list[str], typer.Argument(help="One bitext, or two line-aligned files; hf:NAME.")],
-    languages: Annotated[tuple[str, str], typer.Option(help="Source and target, for example: en de")],
+    languages: Annotated[
+        tuple[str, str], typer.Option(metavar="<source> <target>", help="For example: en de")
+    ],
     out: Out,
-    format: Annotated[
-        str | None, typer.Option(help="tsv, lines, triple (|||), tmx, conllu, dataset; guessed by default.")
-    ] = None,
-    tokenised: Annotated[
-        bool, typer.Option("--tokenised", help="Words are separated by spaces already.")
-    ] = False,
-    max_words: Annotated[int, typer.Option(help="Drop pairs with a longer side.")] = 100,
-    max_ratio: Annotated[float, typer.Option(help="Drop pairs with sides this unequal; 0 keeps all.")] = 9.0,
-    keep_duplicates: Annotated[bool, typer.Option("--keep-duplicates", help="Keep repeated pairs.")] = False,
-    limit: Annotated[int | None, typer.Option(help="Read this many pairs at most.")] = None,
     linker: Annotated[
-        str,
-        typer.Option(
-            help="eflomal, fast-align, hmm, ibm1 … ibm4; or mutual, iterative, softmax (--encoder)."
-        ),
+        str, _choice("linker", "Statistical models, or ways to link by the similarities of --encoder")
     ] = "eflomal",
     symmetrise: Annotated[
-        str,
-        typer.Option(help="intersection, union, grow-diag, grow-diag-final, grow-diag-final-and."),
+        str, _choice("symmetrise", "How links of both directions are joined")
     ] = "intersection",
     iterations: Annotated[
         int | None, typer.Option(help="Training iterations of a statistical linker.")
     ] = None,
-    encoder: Annotated[str | None, typer.Option(help="Encoder for similarity links and --subwords.")] = None,
-    layer: Annotated[str, typer.Option(help="Its layer for similarity links.")] = "-5",
     threshold: Annotated[float, typer.Option(help="Of softmax links.")] = 0.001,
     subwords: Annotated[bool, typer.Option("--subwords", help="Link the encoder's own pieces.")] = False,
-    links: Annotated[str | None, typer.Option(help="Links made elsewhere, in Pharaoh format.")] = None,
+    links: Annotated[
+        str | None, typer.Option(metavar="<file>", help="Links made elsewhere, in Pharaoh format.")
+    ] = None,
     one_based: Annotated[bool, typer.Option("--one-based", help="Pharaoh files count from 1.")] = False,
-    trained: Annotated[str | None, typer.Option(help="Folder of a kept linker to apply.")] = None,
+    trained: Annotated[
+        str | None, typer.Option(metavar="<folder>", help="Folder of a kept linker to apply.")
+    ] = None,
     keep_linker: Annotated[bool, typer.Option("--keep-linker", help="Keep the trained linker.")] = False,
     filters: Annotated[
         list[str] | None,
         typer.Option(
-            "--filter", help="one-to-one, different, score>=X, sample=N, sentences=N; applied in this order."
+            "--filter",
+            metavar="<filter>",
+            help="one-to-one, different, score>=X, sample=N, sentences=N; applied in the order given.",
         ),
     ] = None,
     dev: Annotated[int, typer.Option(help="Pairs before the test pairs, held out.")] = 0,
     test: Annotated[int, typer.Option(help="Last pairs, held out.")] = 0,
-    gold: Annotated[str | None, typer.Option(help="Gold links to score against.")] = None,
+    gold: Annotated[str | None, typer.Option(metavar="<file>", help="Gold links to score against.")] = None,
     plain: Annotated[bool, typer.Option("--plain", help="Also write text and links as plain files.")] = False,
-    show: Annotated[int, typer.Option(min=0, help="Draw the links of this many sentences.")] = 0,
+    format: Annotated[
+        str | None, _choice("format", "Layout, by default guessed (triple has |||)", panel=READING)
+    ] = None,
+    tokenised: Tokenised = False,
+    max_words: Annotated[
+        int, typer.Option(help="Drop pairs with a longer side.", rich_help_panel=READING)
+    ] = 100,
+    max_ratio: Annotated[
+        float, typer.Option(help="Drop pairs with sides this unequal; 0 keeps all.", rich_help_panel=READING)
+    ] = 9.0,
+    keep_duplicates: Annotated[
+        bool, typer.Option("--keep-duplicates", help="Keep repeated pairs.", rich_help_panel=READING)
+    ] = False,
+    limit: Annotated[
+        int | None, typer.Option(help="Read this many pairs at most.", rich_help_panel=READING)
+    ] = None,
+    encoder: Annotated[
+        str | None,
+        typer.Option(
+            metavar="<name>", help="Encoder for similarity links and --subwords.", rich_help_panel=ENCODER
+        ),
+    ] = None,
+    layer: Annotated[
+        str,
+        typer.Option(metavar="<layer>", help="Its layer for similarity links.", rich_help_panel=ENCODER),
+    ] = "-5",
+    show: Annotated[
+        int, typer.Option(help="Draw the links of this many sentences.", rich_help_panel=RUNNING)
+    ] = 0,
     revision: Revision = None,
     prefix: Prefix = None,
     max_length: MaxLength = 512,
@@ -239,39 +419,51 @@ def _link_tables(run: LinkRun, show: int) -> Iterator[Any]:
 # ---------------------------------------------------------------------------------------------- align
 
 
-@app.command("align")
+def _shrink(given: str) -> str:
+    """A number from 0 to 1, or `auto`; an option cannot be declared as either."""
+    try:
+        fits = given == "auto" or 0 <= float(given) <= 1
+    except ValueError:
+        fits = False
+    if not fits:
+        raise BadSetting(f"--shrink {given}", remedy="a number between 0 and 1, or auto")
+    return given
+
+
+@app.command("align", cls=Verb)
 def align_command(
     context: typer.Context,
     encoder: EncoderName,
-    pairs: Annotated[list[str], typer.Option(help="Folder of links; several languages: give it again.")],
+    pairs: Annotated[
+        list[str],
+        typer.Option(metavar="<folder>", help="Folder of links; several languages: give it again."),
+    ],
     out: Out,
-    method: Annotated[
+    method: Annotated[str, _choice("method", "How languages are brought together")] = "centred-rotation",
+    layers: Layers = "last",
+    supervision: Annotated[str, _choice("supervision", "What is paired")] = "words",
+    dictionary: Annotated[
+        list[str] | None,
+        typer.Option(metavar="<file>", help="Dictionary in MUSE format, one for each --pairs."),
+    ] = None,
+    moves: Annotated[str, _choice("moves", "Which side moves into the other's space")] = "target",
+    shrink: Annotated[
         str,
         typer.Option(
-            help="centring, z-norm, top-components, rotation, centred-rotation, iterative-normalisation, "
-            "orthogonal-gradient, least-squares."
+            metavar="<number>|auto",
+            callback=_shrink,
+            help="Towards the identity: 0 not at all, 1 wholly, auto as cross-validation finds best.",
         ),
-    ] = "centred-rotation",
-    layers: Annotated[
-        str, typer.Option(help="all, last, last4, 8, 0,4,8 or 8-12; 0 is the embeddings.")
-    ] = "last",
-    supervision: Annotated[
-        str, typer.Option(help="words, cls, cls+sep, all, sentences or dictionary.")
-    ] = "words",
-    dictionary: Annotated[
-        list[str] | None, typer.Option(help="Dictionary in MUSE format, one for each --pairs.")
-    ] = None,
+    ] = "0",
+    components: Annotated[int, typer.Option(help="Of top-components.", rich_help_panel=METHODS)] = 3,
+    rounds: Annotated[int, typer.Option(help="Of iterative-normalisation.", rich_help_panel=METHODS)] = 5,
+    beta: Annotated[float, typer.Option(help="Of orthogonal-gradient.", rich_help_panel=METHODS)] = 0.01,
+    steps: Annotated[int, typer.Option(help="Of orthogonal-gradient.", rich_help_panel=METHODS)] = 20_000,
+    batch: Annotated[int, typer.Option(help="Of orthogonal-gradient.", rich_help_panel=METHODS)] = 128,
+    learning_rate: Annotated[
+        float, typer.Option(help="Of orthogonal-gradient.", rich_help_panel=METHODS)
+    ] = 1e-4,
     pooling: PoolingName = None,
-    moves: Annotated[
-        str, typer.Option(help="Which side moves into the other's space: target, source.")
-    ] = "target",
-    shrink: Annotated[float, typer.Option(help="Towards the identity: 0 not at all, 1 wholly.")] = 0.0,
-    components: Annotated[int, typer.Option(help="Of top-components.")] = 3,
-    rounds: Annotated[int, typer.Option(help="Of iterative-normalisation.")] = 5,
-    beta: Annotated[float, typer.Option(help="Of orthogonal-gradient.")] = 0.01,
-    steps: Annotated[int, typer.Option(help="Of orthogonal-gradient.")] = 20_000,
-    batch: Annotated[int, typer.Option(help="Of orthogonal-gradient.")] = 128,
-    learning_rate: Annotated[float, typer.Option(help="Of orthogonal-gradient.")] = 1e-4,
     revision: Revision = None,
     prefix: Prefix = None,
     max_length: MaxLength = 512,
@@ -308,22 +500,24 @@ def align_command(
 # -------------------------------------------------------------------------------------------- measure
 
 
-@measure_app.command("words")
+@measure_app.command("words", cls=Verb)
 def measure_words_command(
     context: typer.Context,
     encoders: Annotated[
-        list[str], typer.Option("--encoder", help="Encoders to compare; the first is the baseline.")
+        list[str],
+        typer.Option("--encoder", metavar="<name>", help="Encoders to compare; the first is the baseline."),
     ],
-    pairs: Annotated[list[str], typer.Option(help="Folder of links to score; may be given again.")],
+    pairs: Annotated[
+        list[str], typer.Option(metavar="<folder>", help="Folder of links to score; may be given again.")
+    ],
     out: Out,
-    labels: Annotated[list[str] | None, typer.Option("--label", help="A name for each encoder.")] = None,
-    layers: Annotated[
-        str, typer.Option(help="all, last, last4, 8, 0,4,8 or 8-12; 0 is the embeddings.")
-    ] = "all",
-    variant: Annotated[str, typer.Option(help="contextual, first-occurrence or program.")] = "contextual",
-    similarity: Annotated[str, typer.Option(help="csls or cosine.")] = "csls",
+    labels: Annotated[
+        list[str] | None, typer.Option("--label", metavar="<name>", help="A name for each encoder.")
+    ] = None,
+    layers: Layers = "all",
+    variant: Annotated[str, _choice("variant", "Which occurrences are searched and scored")] = "contextual",
+    similarity: Annotated[str, _choice("similarity", "How near two vectors are")] = "csls",
     radius_k: Annotated[int, typer.Option(help="Neighbours of CSLS.")] = 10,
-    pooling: PoolingName = None,
     include_seen: Annotated[
         bool, typer.Option("--include-seen", help="Keep word pairs seen in training, as a breakdown.")
     ] = False,
@@ -338,10 +532,11 @@ def measure_words_command(
         typer.Option("--sentence-augmented", help="Add mean, max and min over the sentence to each word."),
     ] = False,
     breakdowns: Annotated[
-        list[str] | None, typer.Option("--by", help="pos, rank-gap, script, seen; all possible by default.")
+        list[str] | None, _choice("breakdowns", "Scores of parts, by default all possible", "--by")
     ] = None,
     rounds: Annotated[int, typer.Option(help="Of the bootstrap.")] = 1000,
     limit: Annotated[int | None, typer.Option(help="Score the first sentences only, this many.")] = None,
+    pooling: PoolingName = None,
     revision: Revision = None,
     prefix: Prefix = None,
     max_length: MaxLength = 512,
@@ -391,7 +586,7 @@ def _left_out(counts: Mapping[str, int]) -> str:
     )
 
 
-@app.command("report")
+@app.command("report", cls=Verb)
 def report_command(
     folder: Annotated[Path, typer.Argument(help="A run folder.")],
     quiet: Quiet = False,
@@ -410,22 +605,20 @@ def report_command(
 # --------------------------------------------------------------------------------------------- encode
 
 
-@app.command("encode")
+@app.command("encode", cls=Verb)
 def encode_command(
     context: typer.Context,
     text: Annotated[Path, typer.Argument(help="A text, one sentence a line.")],
     encoder: EncoderName,
-    language: Annotated[str, typer.Option(help="Language of the text.")],
+    language: Annotated[str, typer.Option(metavar="<code>", help="Language of the text.")],
     out: Out,
-    unit: Annotated[str, typer.Option(help="words or sentences.")] = "words",
-    layers: Annotated[
-        str, typer.Option(help="all, last, last4, 8, 0,4,8 or 8-12; 0 is the embeddings.")
-    ] = "last",
+    unit: Annotated[str, _choice("unit", "A vector for each of")] = "words",
+    layers: Layers = "last",
+    tokenised: Tokenised = False,
+    limit: Annotated[
+        int | None, typer.Option(help="Read this many lines at most.", rich_help_panel=READING)
+    ] = None,
     pooling: PoolingName = None,
-    tokenised: Annotated[
-        bool, typer.Option("--tokenised", help="Words are separated by spaces already.")
-    ] = False,
-    limit: Annotated[int | None, typer.Option(help="Read this many lines at most.")] = None,
     revision: Revision = None,
     prefix: Prefix = None,
     max_length: MaxLength = 512,
@@ -460,7 +653,7 @@ def encode_command(
 # --------------------------------------------------------------------------------------- world, demo
 
 
-@app.command("world")
+@app.command("world", cls=Verb)
 def world_command(
     context: typer.Context,
     out: Out,
@@ -482,9 +675,9 @@ def world_command(
     _tell(quiet, as_json, {"folder": folder}, str(standing))
 
 
-@app.command("demo")
+@app.command("demo", cls=Verb)
 def demo_command(
-    out: Annotated[Path, typer.Option(help="Folder to write.")] = Path("runs/demo"),
+    out: Annotated[Path, typer.Option(metavar="<folder>", help="Folder to write.")] = Path("runs/demo"),
     quiet: Quiet = False,
     as_json: AsJson = False,
     device: DeviceName = "auto",
@@ -509,7 +702,7 @@ def demo_command(
 # ---------------------------------------------------------------------------------------------- cache
 
 
-@cache_app.command("ls")
+@cache_app.command("ls", cls=Verb)
 def cache_list(as_json: AsJson = False) -> None:
     """What is in the cache, most recently used first."""
     cache = Cache()
@@ -523,7 +716,7 @@ def cache_list(as_json: AsJson = False) -> None:
     _tell(False, as_json, record, *([table] if entries else []), end)
 
 
-@cache_app.command("prune")
+@cache_app.command("prune", cls=Verb)
 def cache_prune(
     to: Annotated[float, typer.Option(help="Gigabytes to keep at most; 0 empties the cache.")] = 0.0,
     as_json: AsJson = False,
@@ -533,3 +726,44 @@ def cache_prune(
     size = sum(entry.size for entry in removed)
     record = {"removed": len(removed), "bytes": size}
     _tell(False, as_json, record, f"removed {len(removed)} entries, {size / 1e6:,.1f} MB")
+
+
+# --------------------------------------------------------------------------------------------- doctor
+
+
+@app.command("doctor", cls=Verb)
+def doctor_command(as_json: AsJson = False) -> None:
+    """What is installed, what this machine can do, and what stands in the way."""
+    from calque.pipeline import doctor
+
+    found = doctor()
+    told = [f"problem: {one.what}\n  remedy: {one.remedy}" for one in found.problems]
+    _tell(False, as_json, asdict(found), _checkup_table(found), *(told or ["no problems found"]))
+
+
+def _checkup_table(found: Checkup) -> Table:
+    table = Table("", "", box=None, show_header=False)
+    machine, cache = found.machine, found.cache
+    memory = "" if machine.memory is None else f", {machine.memory / 1e9:,.0f} GB of memory"
+    here = [one.name for one in found.extras if not one.lacking]
+    table.add_row(
+        "versions", ", ".join(f"{name} {given or 'missing'}" for name, given in found.versions.items())
+    )
+    table.add_row("extras", ", ".join(here) or "none")
+    for one in found.extras:
+        if one.install:
+            table.add_row("", f"not {one.name}: {escape(one.install)}")
+    table.add_row("system", f"{machine.system}{memory}")
+    table.add_row(
+        "device",
+        f"{machine.device} ({machine.device_name}), {machine.threads} of {machine.processors} processors",
+    )
+    for trial in found.precisions:
+        table.add_row(trial.dtype, f"not safe: {trial.fault}" if trial.fault else "safe")
+    limit = "" if cache.limit is None else f", vectors up to {cache.limit / 1e9:,.1f} GB"
+    table.add_row(
+        "cache", f"{cache.folder}: {cache.size / 1e9:,.1f} GB{limit}; {cache.free / 1e9:,.0f} GB free"
+    )
+    for name, there in cache.unpacked.items():
+        table.add_row(name, "unpacked" if there else "not unpacked yet: done on first use")
+    return table

@@ -1,6 +1,7 @@
 """One function a verb: here the rooms meet."""
 
 from calque.pipeline.aligning import AlignRecipe, align
+from calque.pipeline.checkup import Checkup, doctor
 from calque.pipeline.demonstration import WorldRecipe, demo, world
 from calque.pipeline.encoding import EncodeRecipe, Vectors, encode
 from calque.pipeline.linking import LinkRecipe, LinkRun, link
@@ -9,6 +10,7 @@ from calque.pipeline.reporting import report
 
 __all__ = [
     "AlignRecipe",
+    "Checkup",
     "EncodeRecipe",
     "LinkRecipe",
     "LinkRun",
@@ -18,6 +20,7 @@ __all__ = [
     "WorldRecipe",
     "align",
     "demo",
+    "doctor",
     "encode",
     "link",
     "measure_words",
