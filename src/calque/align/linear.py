@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -18,7 +17,7 @@ from calque.errors import BadInput, BadSetting
 from calque.geometry.moments import PairMoments, merged
 from calque.geometry.shrinkage import choose_shrink
 from calque.geometry.solvers import CLOSED_FORM, NEEDS, STREAMED, Method, PairMaps, SolverOptions, Stream
-from calque.progress import bar
+from calque.progress import track
 from calque.types import Encoder, Floats, Longs, MapKey, PairBlock, PairSource, Pooling, SpaceMap, Step, Unit
 
 #: Which side of the pairs moves into the other's space.
@@ -26,7 +25,7 @@ Moves = Literal["target", "source"]
 
 #: Methods whose shrink can be chosen by cross-validation: nearness means something, as no scale changes.
 VALIDATED = (Method.ROTATION, Method.CENTRED_ROTATION, Method.LEAST_SQUARES)
-FOLDS = 4
+FOLDS = 3
 
 
 @dataclass(frozen=True)
@@ -151,13 +150,8 @@ class LinearAligner:
         if not self.validate:
             return [self.options] * len(folds)
         solve = CLOSED_FORM[self.method]
-        # Decompositions of small matrices gain nothing from threads of their own.
-        with bar(f"shrink {language}", len(folds), "layers") as advance, ThreadPoolExecutor() as pool:
-            made = []
-            for shrink in pool.map(lambda layer: choose_shrink(layer, solve, self.options), folds):
-                made.append(replace(self.options, shrink=shrink))
-                advance(1)
-        return made
+        layers = track(folds, f"shrink {language}", unit="layers")
+        return [replace(self.options, shrink=choose_shrink(layer, solve, self.options)) for layer in layers]
 
     def _streamed(
         self,

@@ -13,7 +13,7 @@ from calque.geometry.solvers import PairMaps, SolverOptions
 from calque.types import Doubles, SpaceMap
 
 #: What is tried. 0 is not: a hundredth of a prior changes nothing but keeps every map determined.
-SHRINKS = (0.01, 0.03, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.97, 1.0)
+SHRINKS = (0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
 
 
 def choose_shrink(
