@@ -20,6 +20,7 @@ import torch
 from calque.errors import BadInput, BadSetting
 from calque.geometry.neighbours import Similarity, two_way
 from calque.measure.breakdown import DIRECTIONS, Bins, Linked, bin_links, bin_scores, queries
+from calque.measure.examples import Finds
 from calque.progress import bar
 from calque.recipe import Choice
 from calque.stats.intervals import bootstrap_mean
@@ -95,13 +96,15 @@ class Measurement:
     """What a measure hands back.
 
     The `items` field of a result is a key of `items` here; `save` turns it into the digest of a file.
-    `counts` say what was scored and what was left out, by reason; `examples` are for a person to read.
+    `counts` say what was scored and what was left out, by reason; `examples` are for a person to read, and
+    `finds` is what more of them can be made from.
     """
 
     results: list[Result]
     items: dict[str, Items]
     counts: dict[str, int]
     examples: list[dict[str, Any]]
+    finds: Finds
 
     def save(self, folder: Path) -> list[Result]:
         """Write the items into a folder; the results, naming their files."""
@@ -149,6 +152,7 @@ def word_retrieval(
         {_key(*at): scorer.items(own) for at, own in hits.items()},
         {**search.counts, **_dropped(vectors)},
         _examples(search, last, options.seed),
+        Finds(search.pairs, {at: search.places[rows[0]] for at, rows in found.items()}),
     )
 
 
@@ -229,6 +233,11 @@ class _Search:
     def hits(self, found: Longs) -> Flags:
         """Whether what was found is what is linked. Shape: found (2, links) to (2, links)."""
         return np.equal(found, self.rows[::-1])
+
+    @property
+    def places(self) -> Longs:
+        """Where the candidates of the target side stand among all its words. Shape: (candidates,)."""
+        return np.flatnonzero(self.candidates[1])
 
     def vectors(self, side: int, vectors: WordVectors, layer: int) -> Floats:
         """One side's candidates at one layer. Shape: (candidates, d)."""

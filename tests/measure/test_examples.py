@@ -1,0 +1,164 @@
+import json
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from calque.measure.examples import OCCURRENCES, Finds, ambiguous, common_types, same_word, senses
+from calque.types import Bitext, WordPairs
+
+SENTENCES = [
+    ("The bank lends money", "Die Bank leiht Geld"),
+    ("the river bank is green", "das Ufer ist grün"),
+    ("the banks lend money", "die Banken leihen Geld"),
+    ("a green house", "ein grünes Haus"),
+    ("the house is new", "das Haus ist neu"),
+    ("the order is new", "der Befehl ist neu"),
+    ("an Order of money", "eine Bestellung von Geld"),
+]
+SENTENCES = [(f"{a} , , , , ,", b) for a, b in SENTENCES]  # the commonest word is none of the others
+LINKS = "1-1 2-2 3-3|2-1 4-3|2-2 3-3|1-1 2-2|1-1 3-3|1-1 3-3|1-1 3-3"
+
+
+def linked(sentences=SENTENCES, links: str = LINKS, languages=("en", "de")) -> WordPairs:
+    source, target = ([side.split() for side in sides] for sides in zip(*sentences, strict=True))
+    rows = [
+        (k, *map(int, link.split("-"))) for k, line in enumerate(links.split("|")) for link in line.split()
+    ]
+    return WordPairs.of(Bitext.of(languages, source, target), *np.array(rows).T)
+
+
+def finds(pairs: WordPairs, **wrong: int) -> Finds:
+    """Every encoder finds the right word, but for one link each, where it finds the corpus' first word."""
+    right = Finds(pairs, {}).right
+    found = {}
+    for label, link in {"base": -1, **wrong}.items():
+        rows = right.copy()
+        if link >= 0:
+            rows[link] = 0
+        found[label, 3] = rows
+    return Finds(pairs, found)
+
+
+def test_words_with_several_translations_are_found_and_inflections_are_not() -> None:
+    held = {one.word: one for one in ambiguous(linked())}
+    assert set(held) == {"bank", "order"}, "green has grün and grünes, money only Geld"
+    assert held["bank"].entropy == held["order"].entropy == 1.0
+
+
+def test_the_types_are_those_of_brute_force() -> None:
+    """A random text with a planted dictionary, entropies counted by hand."""
+    rng = np.random.default_rng(0)
+    letters = "bcdfghklmnprstvwz"
+    senses_of = {f"w{k}": [letters[k] * 5, letters[-k - 1] * 5 + "ung"][: 1 + k % 2] for k in range(8)}
+    drawn = [(w, senses_of[w][rng.integers(len(senses_of[w]))]) for w in rng.choice(list(senses_of), 60)]
+    filler = " ".join(["the"] * 3)
+    pairs = linked([(f"{filler} {a}", f"x y z {b}") for a, b in drawn], "|".join(["3-3"] * 60))
+    counts = {w: Counter(b for a, b in drawn if a == w) for w in senses_of}
+    expected = {}
+    for word, held in counts.items():
+        if len(held) > 1:
+            shares = np.array(list(held.values())) / held.total()
+            expected[word] = -(shares * np.log2(shares)).sum()
+    found = {one.word: one for one in ambiguous(pairs)}
+    assert {w: one.entropy for w, one in found.items()} == pytest.approx(expected)
+    for word, one in found.items():
+        assert sorted(map(len, one.links)) == sorted(counts[word].values())
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "same"),
+    [
+        ("haus", "häuser", True), ("берегу", "берег", True), ("sehen", "gesehen", True),
+        ("casa", "casas", True), ("घर", "घरों", True), ("银行", "银行家", True),
+        ("bank", "ufer", False), ("банк", "берег", False), ("银行", "河岸", False),
+        ("muelle", "primavera", False),
+    ],
+)  # fmt: skip
+def test_forms_of_one_word_are_one_translation(a: str, b: str, same: bool) -> None:
+    assert same_word(a, b) is same_word(b, a) is same
+
+
+def edits(a: str, b: str) -> int:
+    if not a or not b:
+        return len(a) + len(b)
+    return min(edits(a[1:], b) + 1, edits(a, b[1:]) + 1, edits(a[1:], b[1:]) + (a[0] != b[0]))
+
+
+@given(st.text("abc", min_size=1, max_size=5), st.text("abc", min_size=1, max_size=5))
+@settings(deadline=None)
+def test_the_rule_is_what_it_says(a: str, b: str) -> None:
+    longer = max(len(a), len(b))
+    shared = next((k for k in range(longer) if a[k : k + 1] != b[k : k + 1]), longer)
+    assert same_word(a, b) == (shared >= longer / 2 or edits(a, b) <= longer / 3)
+
+
+def test_the_commonest_words_are_left_aside() -> None:
+    words = ["the"] * 50 + ["of"] * 20 + ["bank"] * 2 + [f"w{k}" for k in range(28)]
+    assert common_types(words, 0.45) == {"the"} and common_types(words, 0.6) == {"the", "of"}
+    several = [("the the bank", "der x"), ("the the bank", "die x"), ("the the bank", "das x")]
+    assert not list(ambiguous(linked(several, "0-0|0-0|0-0")))
+
+
+def test_types_on_which_encoders_differ_come_first_then_those_all_get_right() -> None:
+    pairs = linked()
+    words = [w.lower() for w in map(pairs.bitext.source.word, pairs.sentence, pairs.source)]
+    bank, order = words.index("bank"), words.index("order")
+
+    def ranked(**wrong: int) -> list[str]:
+        return [one["word"] for one in senses([finds(pairs, **wrong)], 3)]
+
+    assert ranked(after=order) == ["order", "bank"]
+    assert ranked(after=bank) == ["bank", "order"]
+    assert ranked() == ["bank", "order"], "by the alphabet when nothing else tells them apart"
+    assert ranked(base=bank, after=bank) == ["order", "bank"], "both wrong comes last"
+
+
+def test_records_say_what_was_found_where() -> None:
+    pairs = linked()
+    link = next(k for k in range(len(pairs)) if pairs.sentence[k] == 1 and pairs.source[k] == 2)
+    (bank, _) = senses([finds(pairs, after=link)], 3)
+    assert (bank["languages"], bank["layer"], bank["count"]) == (["en", "de"], 3, 2)
+    first, second = bank["occurrences"]
+    assert {first["gold"]["word"], second["gold"]["word"]} == {"Bank", "Ufer"}
+    river = next(one for one in bank["occurrences"] if one["gold"]["word"] == "Ufer")
+    assert river["sentence"] == SENTENCES[1][0].split() and river["sentence"][river["index"]] == "bank"
+    assert river["retrieved"]["base"]["hit"] and river["retrieved"]["base"]["word"] == "Ufer"
+    wrong = river["retrieved"]["after"]
+    assert (wrong["hit"], wrong["word"], wrong["index"]) == (False, "Die", 0)
+    assert wrong["sentence"] == SENTENCES[0][1].split()
+
+
+def test_a_word_that_is_ambiguous_in_more_languages_comes_first() -> None:
+    other = linked([(a, b.replace("Bank", "Ufer")) for a, b in SENTENCES], languages=("en", "nl"))
+    told = senses([finds(linked()), finds(other)], 3)
+    assert [(one["word"], one["languages"][1]) for one in told] == [
+        ("order", "de"),
+        ("order", "nl"),
+        ("bank", "de"),
+    ]
+
+
+def test_number_and_size_are_bounded() -> None:
+    long = " ".join(["pad"] * 300)
+    held = [(f"{long} w{k} {long}", f"{long} {t} {long}") for k in range(40) for t in ("abcde", "vwxyz") * 5]
+    told = senses([finds(linked(held, "|".join(["300-300"] * len(held))))], 3)
+    assert len(told) == 24
+    for one in told:
+        assert len(one["occurrences"]) == OCCURRENCES
+        assert {o["gold"]["word"] for o in one["occurrences"]} == {"abcde", "vwxyz"}
+        for o in one["occurrences"]:
+            assert o["sentence"][o["index"]] == one["word"] and len(o["sentence"]) <= 43
+    assert len(json.dumps(told)) < 200_000
+
+
+def test_the_same_twice() -> None:
+    assert senses([finds(linked(), after=2)], 3) == senses([finds(linked(), after=2)], 3)
+
+
+def test_every_source_language_has_its_own_words() -> None:
+    turned = linked(languages=("fr", "de"))
+    told = senses([finds(linked()), finds(turned)], 3, types=1)
+    assert [one["languages"][0] for one in told] == ["en", "fr"]
