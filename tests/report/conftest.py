@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from calque.files import write_json, write_text
-from calque.store import save_results
-from calque.types import Result
+from calque.stats.intervals import bootstrap_mean
+from calque.stats.significance import paired
+from calque.store import save_items, save_results
+from calque.types import Items, Result
 
 BINS = {
     "pos": {"NOUN": 812, "VERB": 430, "ADP": 377, "PRON": 288, "ADJ": 251, "PROPN": 97, "NUM": 41},
@@ -168,6 +170,96 @@ def make_run(
         if held is not None:
             write_json(folder / "artifacts" / f"{name}.json", held)
     return folder
+
+
+def planted_results(
+    folder: Path,
+    shares: dict[str, Sequence[float]],
+    *,
+    layers: Sequence[int] = (0, 1, 2),
+    labels: Sequence[str] = ("base", "centring", "centred rotation"),
+) -> list[Result]:
+    """Results and items of hits that are drawn: of each language, the share that each encoder gets right.
+
+    At layer 1 every encoder is best; at others it loses a tenth. Languages have different numbers of items.
+    """
+    made, rng = [], np.random.default_rng(1)
+    for size, (language, own) in enumerate(shares.items(), 1):
+        sentence = np.repeat(np.arange(120), 4 + size).astype(np.int64)
+        luck = rng.random(len(sentence))
+        for layer in layers:
+            hits = [(luck < share - 0.1 * (layer != 1)).astype(float) for share in own]
+            for label, hit in zip(labels, hits, strict=False):
+                digest = save_items(
+                    folder / "items",
+                    Items({"item": np.arange(len(hit))}, sentence, {"both": hit, "forward": hit}),
+                )
+                ends = bootstrap_mean(hit, sentence, rounds=200)
+                made.append(
+                    Result(
+                        "word-retrieval", "accuracy", float(hit.mean()), ("en", language), label, layer,
+                        "contextual", "both", count=len(hit), low=ends.low, high=ends.high, items=digest,
+                    )
+                )  # fmt: skip
+                if label != labels[0]:
+                    found = paired(hits[0], hit, sentence, rounds=1000)
+                    made.append(
+                        replace(
+                            made[-1], value=found.difference, low=found.low, high=found.high, p=found.p,
+                            note="permutation", baseline=labels[0], items=None,
+                        )
+                    )  # fmt: skip
+    return made
+
+
+FIVE = {
+    "de": (0.8, 0.85, 0.7),
+    "es": (0.8, 0.86, 0.7),
+    "hi": (0.5, 0.56, 0.4),
+    "ru": (0.7, 0.75, 0.6),
+    "zh": (0.6, 0.6, 0.5),
+}
+
+
+def sense(word: str, language: str, held: Sequence[tuple[str, str, str, dict[str, str]]]) -> dict[str, Any]:
+    """An ambiguous word: sentence, right word, its sentence, what each encoder found, of one language."""
+    occurrences = []
+    for said, right, target, found in held:
+        place = {"word": right, "sentence": words(target), "index": words(target).index(right)}
+        occurrences.append(
+            {
+                "query": word,
+                "sentence": words(said),
+                "index": words(said).index(word),
+                "gold": place,
+                "retrieved": {
+                    label: {**place, "hit": True} if got == right else {"word": got, "hit": False}
+                    for label, got in found.items()
+                },
+            }
+        )
+    return {"word": word, "languages": ["en", language], "layer": 1, "occurrences": occurrences}
+
+
+@pytest.fixture
+def five(tmp_path: Path) -> Path:
+    """A run in five languages: centring helps in four of them, centred rotation hurts in all."""
+    folder = tmp_path / "five"
+    folder.mkdir()
+    recipe = 'verb = "measure words"\nlabels = ["base", "centring", "centred rotation"]\n'
+    make_run(folder, planted_results(folder, FIVE), examples=None)
+    write_text(folder / "recipe.toml", recipe)
+    return folder
+
+
+@pytest.fixture
+def sensed() -> Callable[..., dict[str, Any]]:
+    return sense
+
+
+@pytest.fixture
+def drawn() -> Callable[..., list[Result]]:
+    return planted_results
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ def test_everything_in_a_run_folder_is_read(made, scored) -> None:
     assert run.examples[0].query.word == "bank" and run.examples[0].query.index == 4
     assert run.examples[0].retrieved["rotated"].hit and not run.examples[0].retrieved["base"].hit
     assert run.counts["scored"] == 2586 and run.cost["seconds"] == 192.4
+    assert run.about is None and run.senses == ()
 
 
 def test_missing_parts_are_empty(tmp_path: Path) -> None:
@@ -53,6 +54,10 @@ def test_what_is_no_run_is_refused_with_a_remedy(tmp_path: Path, exists: bool) -
         ("examples", [{"query": "x", "gold": {"word": "y"}, "retrieved": ["z"]}], "record 1"),
         ("examples", {"query": "x"}, "list"),
         ("counts", [1, 2], "names and values"),
+        ("senses", [{"word": "x", "languages": ["en"], "occurrences": []}], "record 1.*two codes"),
+        ("senses", [{"languages": ["en", "de"], "occurrences": []}], "record 1.*word"),
+        ("about", {"title": "t"}, "summary"),
+        ("about", {"title": "t", "summary": "s", "next": [{"text": "x"}]}, "command"),
     ],
 )
 def test_a_broken_artifact_is_named(made, scored, name: str, held: object, told: str) -> None:

@@ -6,13 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calque.report.figures import (
+    After,
     Axis,
     Bars,
     Mark,
     Pair,
     Series,
     breakdown_bars,
-    dumbbell,
+    dumbbells,
     layer_curve,
     links_grid,
 )
@@ -77,12 +78,27 @@ def test_bars_are_as_long_as_their_values() -> None:
 
 
 def test_a_dumbbell_goes_from_before_to_after() -> None:
-    root = parsed(dumbbell([Pair("x", Mark(60.0), Mark(40.0), "60 → 40")], ("a", "b"), title="t"))
-    (bond,) = [line for line in root.findall(f"{SVG}line") if line.get("class").startswith("bond")]
-    assert percent(bond.get("x1")) > percent(bond.get("x2"))
-    before, after = root.findall(f"{SVG}circle")
-    assert before.get("cx") == bond.get("x1") and after.get("cx") == bond.get("x2")
-    assert "hollow" in before.get("class") and "full" in after.get("class")
+    after = (After(Mark(40.0), "60 → 40", "−20 hurt"), None, After(Mark(70.0), "60 → 70", "+10 helped"))
+    root = parsed(dumbbells([Pair("x", Mark(60.0), after)], ("a", "b", "c", "d"), title="t"))
+    bonds = [line for line in root.findall(f"{SVG}line") if line.get("class").startswith("bond")]
+    lengths = [percent(bond.get("x2")) - percent(bond.get("x1")) for bond in bonds]
+    assert lengths[0] == pytest.approx(-2 * lengths[1], abs=0.02) and lengths[1] > 0
+    assert [bond.get("class") for bond in bonds] == ["bond s1", "bond s3"]
+    dots = root.findall(f"{SVG}circle")
+    assert [(dot.get("cx"), dot.get("class")) for dot in dots] == [
+        (bonds[0].get("x1"), "hollow s0"), (bonds[0].get("x2"), "full s1"),
+        (bonds[1].get("x1"), "hollow s0"), (bonds[1].get("x2"), "full s3"),
+    ]  # fmt: skip
+    assert "d 70.0%, +10 helped" in root.find(f"{SVG}desc").text
+
+
+def test_the_marked_layer_stands_where_its_dots_stand() -> None:
+    line = Series("a", tuple((layer, Mark(10.0 * layer)) for layer in range(25)))
+    root = parsed(layer_curve([line], title="t", small=True, marked=7))
+    (marked,) = [line for line in root.findall(f"{SVG}line") if line.get("class") == "marked"]
+    assert marked.get("x1") == marked.get("x2") == root.findall(f"{SVG}circle")[7].get("cx")
+    numbers = [text.text for text in root.findall(f"{SVG}text") if text.get("text-anchor") == "middle"]
+    assert len(numbers) <= 8 and "24" in numbers
 
 
 def test_a_grid_fills_the_linked_cells_by_score() -> None:
@@ -106,7 +122,7 @@ def test_any_word_survives_every_figure(text: str) -> None:
     figures = [
         layer_curve([Series(text, ((0, mark), (1, mark)))], title=text),
         breakdown_bars([Bars(text, 3, (mark,))], [text], title=text),
-        dumbbell([Pair(text, mark, mark, text)], (text, text), title=text),
+        dumbbells([Pair(text, mark, (After(mark, text, text),))], (text, text), title=text),
         links_grid([text], [text], [(0, 0, 1.0)], title=text, languages=(text, text)),
     ]
     for figure in figures:

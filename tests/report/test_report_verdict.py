@@ -64,24 +64,23 @@ def test_layers_that_disagree_are_told(scored) -> None:
     assert mixed.word == "mixed"
     assert mixed.headline == "rotated hurt at the last layer and helped at the best layer of base"
     (only,) = verdicts(panel_of(at(12, p=0.9)))
-    assert only.word == "helped" and only.headline.endswith("only at the best layer of base")
+    assert only.word == "helped" and only.headline.endswith("only at the best layer of base: +8.9 points")
 
 
 def test_the_verdict_line_says_figures_interval_and_test(made, scored) -> None:
     line = verdict_line(collect(made("run", scored(bins=False))))
     assert line.startswith(
-        "rotated helped: at the last layer (12) word retrieval (en–ru, contextual) went from"
+        "rotated helped: +8.9 points. At layer 8, where base is best, word retrieval (English–Russian) went "
+        "from 59.3% to 68.3%, +8.9 points (95% interval +6.9 to +11.0; paired permutation test p < 0.001, "
+        "Holm-corrected over 2 tests)."
     )
-    assert (
-        "46.0% to 58.0%, +12.0 points (95% interval +10.0 to +14.1; paired permutation test p < 0.001" in line
-    )
-    assert "At layer 8, where base is best, it went from 59.3% to 68.3%, +8.9 points" in line
+    assert "At the last layer (12) it went from 46.0% to 58.0%, +12.0 points (95% interval +10.0" in line
 
 
 def test_an_encoder_that_ends_earlier_is_judged_where_both_are(scored) -> None:
     results = [r for r in scored(bins=False) if r.layer <= 6 or (r.encoder == "base")]
     (verdict,) = verdicts(panel_of(results))
-    assert verdict.last.layer == 6 and "the last layer of both (6)" in verdict.figures[0]
+    assert verdict.last.layer == 6 and "the last layer of both" in verdict.figures[1]
 
 
 def test_without_a_comparison_nothing_is_claimed(made, scored) -> None:
@@ -166,5 +165,7 @@ def test_several_verdicts_make_one_headline(scored) -> None:
         ]
 
     found = verdicts(panel_of([changed(r) for r in scored(tuple("abcde"), bins=False)]))
-    assert together(found) == "b and d helped; e hurt; no evidence for or against c"
+    assert together(found) == (
+        "b (+8.9 points) and d (+26.8 points) helped; e (−10.0 points) hurt; no evidence for or against c"
+    )
     assert together(found[1:2]) == "No evidence that c helped or hurt"

@@ -19,9 +19,12 @@ from calque.files import is_done, read_json, write_json
 from calque.geometry.neighbours import Similarity
 from calque.links.filters import one_to_one
 from calque.links.pharaoh import is_pud, read_pud
+from calque.measure.examples import senses
 from calque.measure.word_retrieval import Measurement, RetrievalOptions, Variant, word_retrieval
 from calque.pipeline.runs import EncoderRecipe, links_grid, open_for, running
 from calque.recipe import parse_layers
+from calque.report.collect import Run
+from calque.report.mean import verdict_layer
 from calque.store import load_pairs, load_results, save_results
 from calque.types import Encoder, Pooling, Result, WordPairs
 
@@ -199,3 +202,11 @@ def _write(folder: Path, measured: Sequence[Measurement]) -> None:
         examples += one.examples
     write_json(folder / "artifacts" / "counts.json", dict(counts))
     write_json(folder / "artifacts" / "examples.json", examples)
+    write_json(folder / "artifacts" / "senses.json", _senses(folder, results, measured))
+
+
+def _senses(folder: Path, results: Sequence[Result], measured: Sequence[Measurement]) -> list[dict[str, Any]]:
+    """Ambiguous words at the layer that the report's verdict is about."""
+    (panels,) = Run(folder, results=tuple(results)).sets
+    layer = verdict_layer(panels)
+    return [] if layer is None else senses([one.finds for one in measured], layer)

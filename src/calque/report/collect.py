@@ -13,10 +13,12 @@ from typing import Any, TypeVar
 from calque.errors import BadInput
 from calque.files import FINISHED, finished, read_json
 from calque.store import load_results
+from calque.text.languages import language_name
 from calque.types import Result
 
 T = TypeVar("T")
 LINKS = "links"
+_USUAL = "contextual"
 LINK_METRICS = ("precision", "recall", "f1", "aer")
 _SIGNS = ("results.jsonl", FINISHED, "recipe.toml", "artifacts")
 
@@ -87,12 +89,40 @@ class Example:
 
 
 @dataclass(frozen=True)
+class Sense:
+    """A word type with several translations, and some of its occurrences as retrievals at one layer."""
+
+    word: str
+    languages: tuple[str, str]
+    layer: int | None
+    occurrences: tuple[Example, ...]
+
+
+@dataclass(frozen=True)
 class Grid:
     """Links of one sentence pair: 0-based source word, target word, score."""
 
     source: tuple[str, ...]
     target: tuple[str, ...]
     links: tuple[tuple[int, int, float], ...]
+    languages: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Something to do next, and the command that does it."""
+
+    text: str
+    command: str
+
+
+@dataclass(frozen=True)
+class About:
+    """What a run is for, told by whoever made it."""
+
+    title: str
+    summary: str
+    next: tuple[Advice, ...]
 
 
 @dataclass(frozen=True)
@@ -107,19 +137,28 @@ class Panel:
     seed: int
     results: tuple[Result, ...]
     labels: tuple[str, ...] = ()
+    items: Path | None = None
+    name: str = ""
 
     @classmethod
-    def of(cls, run: str, results: Sequence[Result], labels: tuple[str, ...]) -> Panel:
+    def of(cls, run: Run, results: Sequence[Result], labels: tuple[str, ...]) -> Panel:
         """Results that share all but encoder, layer, direction and group."""
         one = results[0]
-        return cls(run, one.task, one.metric, one.variant, one.languages, one.seed, tuple(results), labels)
+        about = (run.name, one.task, one.metric, one.variant, one.languages, one.seed)
+        return cls(*about, tuple(results), labels, run.folder / "items")
 
     @property
     def title(self) -> str:
         """The task, and in brackets what it was done on."""
         seed = f"seed {self.seed}" if self.seed else ""
-        about = ", ".join(filter(None, ("–".join(self.languages), self.variant, seed)))
-        return f"{self.task.replace('-', ' ')} ({about})"
+        variant = "" if self.variant == _USUAL else self.variant
+        about = ", ".join(filter(None, (self.name or pair_name(self.languages), variant, seed)))
+        return f"{self.activity} ({about})"
+
+    @property
+    def activity(self) -> str:
+        """The task in words."""
+        return self.task.replace("-", " ")
 
     @property
     def reading(self) -> Metric:
@@ -229,8 +268,10 @@ class Run:
     cost: Mapping[str, Any] = field(default_factory=dict)
     results: tuple[Result, ...] = ()
     examples: tuple[Example, ...] = ()
+    senses: tuple[Sense, ...] = ()
     grids: tuple[Grid, ...] = ()
     counts: Mapping[str, Any] = field(default_factory=dict)
+    about: About | None = None
     finished: Mapping[str, Any] | None = None
     parts: tuple[Run, ...] = ()
 
@@ -263,8 +304,18 @@ class Run:
             if r.task != LINKS:
                 keyed.setdefault((r.task, r.metric, r.variant, r.languages, r.seed), []).append(r)
         labels = tuple(map(str, self.recipe.get("labels", ())))
-        own = tuple(Panel.of(self.name, keyed[key], labels) for key in sorted(keyed))
+        own = tuple(Panel.of(self, keyed[key], labels) for key in sorted(keyed))
         return own + tuple(panel for part in self.parts for panel in part.panels)
+
+    @cached_property
+    def sets(self) -> tuple[tuple[Panel, ...], ...]:
+        """Panels that differ in their languages only, together."""
+        keyed: dict[tuple[Any, ...], list[Panel]] = {}
+        for panel in self.panels:
+            keyed.setdefault((panel.run, panel.task, panel.metric, panel.variant, panel.seed), []).append(
+                panel
+            )
+        return tuple(map(tuple, keyed.values()))
 
     @cached_property
     def link_scores(self) -> tuple[Result, ...]:
@@ -276,6 +327,23 @@ class Run:
 def _two(told: Any) -> tuple[str, str] | None:
     """A pair of languages, if that is what this is."""
     return (str(told[0]), str(told[1])) if isinstance(told, list) and len(told) == 2 else None
+
+
+def name_of(code: str) -> str:
+    """A language's English name; what is no language code stands for itself."""
+    try:
+        return language_name(code)
+    except ValueError:
+        return code
+
+
+def pair_name(languages: Sequence[str]) -> str:
+    """Two languages by name.
+
+    >>> pair_name(("en", "de"))
+    'English–German'
+    """
+    return "–".join(map(name_of, languages))
 
 
 def place_of(name: str, order: Sequence[str]) -> tuple[int, str]:
@@ -317,8 +385,10 @@ def _read(folder: Path) -> Run:
         _mapping(folder / "cost.json"),
         _results(results) if results.is_file() else (),
         _parsed(artifacts / "examples.json", _example),
+        _parsed(artifacts / "senses.json", _sense),
         _parsed(artifacts / "links.json", _grid),
         _mapping(artifacts / "counts.json"),
+        _about(artifacts / "about.json"),
         finished(folder),
     )
     examples = (replace(one, languages=one.languages or run.languages) for one in run.examples)
@@ -369,6 +439,30 @@ def _parsed(path: Path, parse: Any) -> tuple[Any, ...]:
     return tuple(found)
 
 
+def _about(path: Path) -> About | None:
+    if not path.is_file():
+        return None
+    held = _mapping(path)
+    try:
+        advice = tuple(Advice(str(one["text"]), str(one["command"])) for one in held.get("next", ()))
+        return About(str(held["title"]), str(held["summary"]), advice)
+    except (KeyError, TypeError) as error:
+        raise BadInput(
+            f"does not fit: {error!r}", where=path, remedy="title, summary, next: [{text, command}]"
+        ) from None
+
+
+def _sense(record: Mapping[str, Any]) -> Sense:
+    languages, layer = _two(record["languages"]), record.get("layer")
+    if languages is None:
+        raise ValueError("languages are two codes")
+    held = tuple(
+        _example({"languages": list(languages), "direction": "forward", **one})
+        for one in record["occurrences"]
+    )
+    return Sense(str(record["word"]), languages, layer, held)
+
+
 def _example(record: Mapping[str, Any]) -> Example:
     query = {"word": record["query"], "sentence": record.get("sentence"), "index": record.get("index")}
     found = {
@@ -393,7 +487,7 @@ def _grid(record: Mapping[str, Any]) -> Grid:
     for i, j, _ in links:
         if not (0 <= i < len(source) and 0 <= j < len(target)):
             raise ValueError(f"link {i}-{j} in a pair of {len(source)} and {len(target)} words")
-    return Grid(source, target, links)
+    return Grid(source, target, links, _two(record.get("languages")))
 
 
 def _words(held: Iterable[Any]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -55,13 +55,21 @@ class Bars:
 
 
 @dataclass(frozen=True)
+class After:
+    """What one encoder makes of a thing, and how that is to be read in a few words."""
+
+    mark: Mark
+    figures: str = ""
+    word: str = ""
+
+
+@dataclass(frozen=True)
 class Pair:
-    """Before and after of one thing."""
+    """Before and after of one thing: after each encoder, None where there is nothing."""
 
     label: str
     before: Mark
-    after: Mark
-    note: str = ""
+    after: tuple[After | None, ...]
 
 
 @dataclass(frozen=True)
@@ -145,21 +153,51 @@ def _colour(place: int) -> str:
 
 # --------------------------------------------------------------------------------------- layer curve
 
-_LEFT, _RIGHT = 9.0, 98.0
+_RIGHT = 98.0
 _TOP, _FOOT = 12.0, 44.0
 
 
-def layer_curve(series: Sequence[Series], *, title: str, unit: str = "%", height: float = 320) -> Markup:
-    """A curve an encoder over the layers, with its interval as a band."""
+@dataclass(frozen=True)
+class _Field:
+    """Where a curve is drawn: layers along, figures up, `left` a percentage and `bottom` in pixels."""
+
+    along: Axis
+    up: Axis
+    left: float
+    bottom: float
+
+    def x(self, layer: float) -> float:
+        return self.along.at(layer, self.left, _RIGHT)
+
+    def y(self, value: float) -> float:
+        return self.up.at(value, self.bottom, _TOP)
+
+
+def layer_curve(
+    series: Sequence[Series],
+    *,
+    title: str,
+    unit: str = "%",
+    small: bool = False,
+    marked: int | None = None,
+    also: Sequence[Mark] = (),
+) -> Markup:
+    """A curve an encoder over the layers, with its interval as a band; a line at the `marked` layer.
+
+    The axis also holds the marks of `also`, so that pictures side by side share it.
+    """
+    height = 230.0 if small else 320.0
     layers = sorted({layer for line in series for layer, _ in line.points})
-    up = _shared([mark for line in series for _, mark in line.points], unit)
-    along = Axis(layers[0] - 0.5, layers[-1] + 0.5, tuple(layers))
-    bottom = height - _FOOT
-
-    def y(value: float) -> float:
-        return up.at(value, bottom, _TOP)
-
-    body = [*_levels(up, y, unit), *_steps(along, bottom)]
+    field = _Field(
+        Axis(layers[0] - 0.5, layers[-1] + 0.5, tuple(layers)),
+        _shared([*also, *(mark for line in series for _, mark in line.points)], unit),
+        13.0 if small else 9.0,
+        height - _FOOT,
+    )
+    body = [*_levels(field, unit), *_steps(field, small)]
+    if marked is not None:
+        x = f"{_n(field.x(marked))}%"
+        body.append(_line(x, _TOP, x, field.bottom, "marked"))
     body.append(
         Markup('<svg x="0" y="0" width="100%" height="{}" viewBox="0 0 100 {}" ').format(
             _n(height), _n(height)
@@ -167,16 +205,19 @@ def layer_curve(series: Sequence[Series], *, title: str, unit: str = "%", height
     )
     body.append(Markup('preserveAspectRatio="none" class="stretched">'))
     for place, line in enumerate(series):
-        body += [_band(line, along, y, place), _curve(line, along, y, place)]
+        body += [_band(line, field, place), _curve(line, field, place)]
     body.append(Markup("</svg>"))
-    body += [dot for place, line in enumerate(series) for dot in _dots(line, along, y, place, unit)]
+    size = 2.25 if small else 3.5
+    body += [dot for place, line in enumerate(series) for dot in _dots(line, field, place, unit, size)]
     return _svg(body, title, _curve_words(series, unit), height)
 
 
-def _levels(up: Axis, y: Callable[[float], float], unit: str) -> list[Markup]:
-    lines = [_line(f"{_n(_LEFT)}%", y(t), f"{_n(_RIGHT)}%", y(t), "grid") for t in up.ticks]
+def _levels(field: _Field, unit: str) -> list[Markup]:
+    left, right = f"{_n(field.left)}%", f"{_n(_RIGHT)}%"
+    lines = [_line(left, field.y(t), right, field.y(t), "grid") for t in field.up.ticks]
     return lines + [
-        _text(f"{_n(_LEFT - 1)}%", y(t) + 4, f"{_tick(t)}{unit}", "tick", "end") for t in up.ticks
+        _text(f"{_n(field.left - 1)}%", field.y(t) + 4, f"{_tick(t)}{unit}", "tick", "end")
+        for t in field.up.ticks
     ]
 
 
@@ -184,48 +225,50 @@ def _tick(value: float) -> str:
     return f"{value:g}".replace("-", "−") if abs(value) > 1e-9 else "0"
 
 
-def _steps(along: Axis, bottom: float) -> list[Markup]:
-    """Layer numbers; every other one is left to wide screens where there are many."""
-    crowded = len(along.ticks) > 10
+def _steps(field: _Field, small: bool) -> list[Markup]:
+    """Layer numbers; where there are many, every other one is left to wide screens, or to none."""
+    ticks, every = field.along.ticks, 1
+    if small:
+        every = -(-len(ticks) // 7)
+    shown = [tick for place, tick in enumerate(ticks) if (len(ticks) - 1 - place) % every == 0]
+    crowded = len(shown) > 10
     marks = [
         _text(
-            f"{_n(_x(along, layer))}%",
-            bottom + 18,
+            f"{_n(field.x(layer))}%",
+            field.bottom + 18,
             f"{layer:g}",
-            "tick odd" if crowded and (len(along.ticks) - 1 - place) % 2 else "tick",
+            "tick odd" if crowded and (len(shown) - 1 - place) % 2 else "tick",
             "middle",
         )
-        for place, layer in enumerate(along.ticks)
+        for place, layer in enumerate(shown)
     ]
-    return [*marks, _text(f"{_n((_LEFT + _RIGHT) / 2)}%", bottom + 38, "layer", "name", "middle")]
+    middle = f"{_n((field.left + _RIGHT) / 2)}%"
+    return [*marks, _text(middle, field.bottom + 37, "layer", "name", "middle")]
 
 
-def _x(along: Axis, layer: float) -> float:
-    return along.at(layer, _LEFT, _RIGHT)
-
-
-def _band(line: Series, along: Axis, y: Callable[[float], float], place: int) -> Markup:
+def _band(line: Series, field: _Field, place: int) -> Markup:
     """The interval as one closed shape; nothing where no point has one."""
     held = [(layer, *mark.reach) for layer, mark in line.points]
     if all(low == high for _, low, high in held) or len(held) < 2:
         return Markup("")
     corners = [(layer, high) for layer, _, high in held] + [(layer, low) for layer, low, _ in reversed(held)]
-    points = " ".join(f"{_n(_x(along, layer))},{_n(y(value))}" for layer, value in corners)
+    points = " ".join(f"{_n(field.x(layer))},{_n(field.y(value))}" for layer, value in corners)
     return Markup('<polygon points="{}" class="band {}"/>').format(points, _colour(place))
 
 
-def _curve(line: Series, along: Axis, y: Callable[[float], float], place: int) -> Markup:
-    points = " ".join(f"{_n(_x(along, layer))},{_n(y(mark.value))}" for layer, mark in line.points)
+def _curve(line: Series, field: _Field, place: int) -> Markup:
+    points = " ".join(f"{_n(field.x(layer))},{_n(field.y(mark.value))}" for layer, mark in line.points)
     return Markup('<polyline points="{}" class="curve {}" vector-effect="non-scaling-stroke"/>').format(
         points, _colour(place)
     )
 
 
-def _dots(line: Series, along: Axis, y: Callable[[float], float], place: int, unit: str) -> list[Markup]:
+def _dots(line: Series, field: _Field, place: int, unit: str, size: float) -> list[Markup]:
     return [
-        Markup('<circle cx="{}%" cy="{}" r="3.5" class="dot {}"><title>{}</title></circle>').format(
-            _n(_x(along, layer)),
-            _n(y(mark.value)),
+        Markup('<circle cx="{}%" cy="{}" r="{}" class="dot {}"><title>{}</title></circle>').format(
+            _n(field.x(layer)),
+            _n(field.y(mark.value)),
+            _n(size),
             _colour(place),
             f"{line.label}, layer {layer}: {mark.told(unit)}",
         )
@@ -310,57 +353,60 @@ def _clipped(text: str, most: int) -> str:
 
 # ------------------------------------------------------------------------------------------ dumbbell
 
-_DUMBBELL = 54.0
+_HEAD, _STRIP, _GAP = 22.0, 22.0, 10.0
+_FROM, _TO = 2.0, 62.0
 
 
-def dumbbell(
-    pairs: Sequence[Pair],
-    labels: tuple[str, str],
-    *,
-    title: str,
-    unit: str = "%",
-    colour: int = 1,
-    also: Sequence[Mark] = (),
-) -> Markup:
-    """A row a thing: a hollow dot before, a full dot after, their intervals, and a line between them.
-
-    The axis also holds the marks of `also`, so that pictures side by side share it.
-    """
-    axis = _shared([*also, *(mark for pair in pairs for mark in (pair.before, pair.after))], unit)
-    height = len(pairs) * _DUMBBELL + 26
+def dumbbells(pairs: Sequence[Pair], labels: Sequence[str], *, title: str, unit: str = "%") -> Markup:
+    """A row a thing, in it a strip an encoder: a hollow dot before, a full dot after, their intervals and a
+    line between them. `labels` are the baseline and the encoders after it."""
+    afters = [after for pair in pairs for after in pair.after if after is not None]
+    axis = _shared([pair.before for pair in pairs] + [after.mark for after in afters], unit)
+    tall = _HEAD + _STRIP * (len(labels) - 1) + _GAP
+    height = len(pairs) * tall + 24
     body = []
     for tick in axis.ticks:
-        x = f"{_n(axis.at(tick, 3, 97))}%"
-        body += [_line(x, 22, x, height - 22, "grid")]
-        body += [_text(x, height - 6, f"{_tick(tick)}{unit}", "tick", "middle")]
+        x = f"{_n(axis.at(tick, _FROM, _TO))}%"
+        body += [_line(x, _HEAD, x, height - 24, "grid")]
+        body += [_text(x, height - 7, f"{_tick(tick)}{unit}", "tick", "middle")]
     for row, pair in enumerate(pairs):
-        body += _dumbbell_row(pair, axis, row * _DUMBBELL, unit, colour)
-    told = " ".join(
-        f"{pair.label}: {labels[0]} {pair.before.told(unit)}, {labels[1]} {pair.after.told(unit)}."
-        for pair in pairs
-    )
-    return _svg(body, title, told, height)
+        body.append(_text("0", row * tall + 15, pair.label, "label"))
+        for place, after in enumerate(pair.after):
+            if after is not None:
+                y = row * tall + _HEAD + (place + 0.5) * _STRIP
+                body += _strip(pair, after, labels[place + 1], axis, y, place + 1, unit)
+    return _svg(body, title, _dumbbell_words(pairs, labels, unit), height)
 
 
-def _dumbbell_row(pair: Pair, axis: Axis, top: float, unit: str, colour: int) -> list[Markup]:
-    y = top + 36
-    before, after = (axis.at(mark.value, 3, 97) for mark in (pair.before, pair.after))
-    body = [
-        _text("0", top + 16, pair.label, "label"),
-        _text("100%", top + 16, pair.note, "figure-value", "end"),
-        _line(f"{_n(before)}%", y, f"{_n(after)}%", y, f"bond {_colour(colour)}"),
-    ]
-    for mark, place in ((pair.before, 0), (pair.after, colour)):
-        low, high = (axis.at(end, 3, 97) for end in mark.reach)
+def _strip(pair: Pair, after: After, name: str, axis: Axis, y: float, colour: int, unit: str) -> list[Markup]:
+    ends = [axis.at(mark.value, _FROM, _TO) for mark in (pair.before, after.mark)]
+    body = [_line(f"{_n(ends[0])}%", y, f"{_n(ends[1])}%", y, f"bond {_colour(colour)}")]
+    for mark, place in ((pair.before, 0), (after.mark, colour)):
+        low, high = (axis.at(end, _FROM, _TO) for end in mark.reach)
         if high > low:
             body.append(_line(f"{_n(low)}%", y, f"{_n(high)}%", y, f"reach {_colour(place)}"))
-    for x, mark, kind in ((before, pair.before, "hollow s0"), (after, pair.after, f"full {_colour(colour)}")):
+    kinds = ("hollow s0", f"full {_colour(colour)}")
+    told = (pair.before.told(unit), f"{name}: {after.mark.told(unit)}")
+    for x, kind, words in zip(ends, kinds, told, strict=True):
         body.append(
-            Markup('<circle cx="{}%" cy="{}" r="6" class="{}"><title>{}</title></circle>').format(
-                _n(x), _n(y), kind, mark.told(unit)
+            Markup('<circle cx="{}%" cy="{}" r="5.5" class="{}"><title>{}</title></circle>').format(
+                _n(x), _n(y), kind, f"{pair.label}, {words}"
             )
         )
-    return body
+    note = Markup(
+        '<text x="100%" y="{}" class="figure-value" text-anchor="end"><tspan class="odd">{}  </tspan>'
+        "<tspan>{}</tspan></text>"
+    ).format(_n(y + 4), after.figures, after.word)
+    return [*body, note]
+
+
+def _dumbbell_words(pairs: Sequence[Pair], labels: Sequence[str], unit: str) -> str:
+    told = []
+    for pair in pairs:
+        held = zip(labels[1:], pair.after, strict=True)
+        after = ", ".join(f"{name} {one.mark.told(unit)}, {one.word}" for name, one in held if one)
+        told.append(f"{pair.label}: {labels[0]} {pair.before.told(unit)}; {after}.")
+    return " ".join(told)
 
 
 # ---------------------------------------------------------------------------------------- links grid

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -15,37 +14,42 @@ from markupsafe import Markup
 
 from calque import __version__
 from calque.files import write_text
-from calque.report.collect import Example, Panel, Place, Run, collect, place_of, spread
+from calque.report.ambiguous import Word, words
+from calque.report.collect import Advice, Example, Panel, Run, collect, name_of, pair_name, place_of, spread
 from calque.report.figures import (
     COLOURS,
+    After,
     Bars,
     Mark,
     Pair,
     Series,
     breakdown_bars,
-    dumbbell,
+    dumbbells,
     layer_curve,
     links_grid,
 )
-from calque.report.tables import Row, link_rows, markdown, rows
+from calque.report.sentences import sentence
+from calque.report.tables import LanguageRow, Row, language_rows, link_rows, markdown, rows
 from calque.report.verdict import (
     ALPHA,
-    WORDS,
+    SIGNS,
+    Compared,
     Contrast,
-    Verdict,
     amount,
+    capital,
+    compared,
+    compared_lines,
     contrasted,
     links_sentence,
-    panel_lines,
+    listed,
+    p_value,
+    points,
     signed,
-    together,
-    verdicts,
 )
 from calque.types import Result
 
-MOST_EXAMPLES, MOST_GRIDS, CONTEXT = 24, 8, 14
+MOST_EXAMPLES, MOST_GRIDS, MOST_WORDS = 24, 8, 8
 _WHOLE = ("sentences", "kept", "links", "scored")
-_UNSPACED = {"zh", "ja", "th", "lo", "km", "my", "bo"}
 _BREAKDOWNS = {
     "pos": ("Part of speech", "Universal part of speech of the word that searches."),
     "pos-group": ("Groups of parts of speech", "Each group is the plain mean of its parts of speech."),
@@ -99,10 +103,22 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    made.globals["most_words"] = MOST_WORDS
     made.filters["sentence"] = sentence
+    made.filters["language"] = name_of
+    made.filters["opening"] = opening
     made.filters["colour"] = lambda place: f"s{place % COLOURS}"
     made.filters["p"] = lambda p: "" if p is None else f"{p:.3f}" if p >= 0.001 else "<0.001"
     return made
+
+
+def opening(text: str) -> str:
+    """A headline with a large first letter, unless it starts with what looks like a file or model name.
+
+    >>> opening("centring helped"), opening("e5-small-q4 hurt")
+    ('Centring helped', 'e5-small-q4 hurt')
+    """
+    return capital(text) if text.split(" ")[0].isalpha() else text
 
 
 # ------------------------------------------------------------------------------------------ the views
@@ -118,30 +134,27 @@ class Breakdown:
 
 
 @dataclass(frozen=True)
-class Layered:
-    """All breakdowns at one layer."""
+class Judged:
+    """One encoder against the baseline: a word, how much, how sure, and the rest in sentences."""
 
-    layer: int | None
-    breakdowns: tuple[Breakdown, ...]
+    encoder: str
+    word: str
+    colour: int
+    size: str
+    figures: str
+    sure: str
+    more: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class PanelView:
-    """What the page shows of one panel."""
+class LanguageView:
+    """What the page shows of one language pair."""
 
+    name: str
     panel: Panel
-    verdicts: tuple[Verdict, ...]
-    lines: tuple[str, ...]
-    dumbbells: tuple[Markup, ...]
-    curve: Markup | None
     rows: tuple[Row, ...]
     best: tuple[int | None, ...]
-    layered: tuple[Layered, ...]
-
-    @property
-    def headlines(self) -> str:
-        """All verdicts in a few words."""
-        return together(self.verdicts) if self.verdicts else self.panel.title
+    breakdowns: tuple[Breakdown, ...]
 
     def shown(self, value: float | None) -> str:
         return "" if value is None else amount(value, self.panel.reading).removesuffix("%")
@@ -154,17 +167,32 @@ class PanelView:
 
 
 @dataclass(frozen=True)
+class SetView:
+    """What the page shows of one measure, in one language pair or in several."""
+
+    held: Compared
+    judged: tuple[Judged, ...]
+    lines: tuple[str, ...]
+    dumbbells: Markup | None
+    rows: tuple[LanguageRow, ...]
+    curves: tuple[tuple[str, Markup], ...]
+    languages: tuple[LanguageView, ...]
+
+
+@dataclass(frozen=True)
 class RunView:
     """What the page shows of one run."""
 
     run: Run
     anchor: str
     title: str
-    panels: tuple[PanelView, ...]
+    summary: str
+    sets: tuple[SetView, ...]
+    words: tuple[Word, ...]
     links_line: str
     link_metrics: list[str]
     link_rows: list[Any]
-    grids: tuple[Markup, ...]
+    grids: tuple[tuple[str, Markup], ...]
     examples: tuple[Example, ...]
     encoders: tuple[str, ...]
     counts: tuple[tuple[str, str], ...]
@@ -173,26 +201,29 @@ class RunView:
     signature: str
     command: str
     markdown: str
+    advice: tuple[Advice, ...]
 
     @property
     def headlines(self) -> str:
         """The run in a few words."""
-        return self.panels[0].headlines if len(self.panels) == 1 else self.title
+        return "; ".join(view.held.headline for view in self.sets) or self.title
 
 
 def _run_view(run: Run, anchor: str) -> RunView:
-    panels = tuple(map(_panel_view, run.panels))
+    sets = tuple(map(_set_view, compared(run)))
     metrics, linkers = link_rows(run)
     return RunView(
         run,
         anchor,
-        _title(run, panels),
-        panels,
+        run.about.title if run.about else _title(run),
+        run.about.summary if run.about else _summary(run, sets),
+        sets,
+        words(run.senses),
         links_sentence(run),
         metrics,
         linkers,
         tuple(_grids(run)),
-        run.examples[:MOST_EXAMPLES],
+        tuple(spread(run.examples, MOST_EXAMPLES)),
         _encoders(run),
         tuple(_counts(run.counts)),
         tuple(_cost(run.cost)),
@@ -200,31 +231,49 @@ def _run_view(run: Run, anchor: str) -> RunView:
         next((r.signature for r in _headline_first(run) if r.signature), ""),
         _command(run),
         markdown(run) if run.panels or run.link_scores else "",
+        run.about.next if run.about else _advice(run),
     )
 
 
 def _encoders(run: Run) -> tuple[str, ...]:
     """Encoders of the figures in their order, then any that only examples name."""
     figures = [name for panel in run.panels for name in panel.encoders]
-    examples = sorted({name for example in run.examples for name in example.retrieved})
+    shown = [*run.examples, *(one for sense in run.senses for one in sense.occurrences)]
+    examples = sorted({name for example in shown for name in example.retrieved})
     return tuple(dict.fromkeys([*figures, *examples]))
 
 
-def _title(run: Run, panels: Sequence[PanelView]) -> str:
-    if len(panels) > 1:
-        return _tally(panels)
-    if panels:
-        return panels[0].headlines
-    return f"Links of {'–'.join(run.languages)}" if run.grids and run.languages else run.name
+def _title(run: Run) -> str:
+    """What was done, in which languages."""
+    done = capital(listed(list(dict.fromkeys(panel.activity for panel in run.panels))))
+    pairs = list(dict.fromkeys(panel.languages for panel in run.panels))
+    if done and len({source for source, _ in pairs}) == 1:
+        others = listed([name_of(target) for _, target in pairs])
+        return f"{done} from {name_of(pairs[0][0])} to {others}, and back"
+    if done:
+        return f"{done}: {listed(list(map(pair_name, pairs)))}"
+    return f"Links of {pair_name(run.languages)}" if run.grids and run.languages else run.name
 
 
-def _tally(panels: Sequence[PanelView]) -> str:
-    """How many comparisons went which way."""
-    words = Counter(verdict.word for panel in panels for verdict in panel.verdicts)
-    if not words:
-        return f"{len(panels)} measures"
-    told = ", ".join(f"{words[word]} {word}" for word in WORDS if word in words)
-    return f"{words.total()} comparisons: {told}"
+def _summary(run: Run, sets: Sequence[SetView]) -> str:
+    """What was asked, and who was compared with whom."""
+    if len(sets) != 1:
+        return ""
+    panel, told = sets[0].held.whole, []
+    scored = run.counts.get("scored")
+    if panel.task == "word-retrieval" and isinstance(scored, int):
+        told.append(
+            f"{scored:,} linked words, and their translations, each search all words of the other language "
+            "for the one they are linked to."
+        )
+    if panel.baseline:
+        others = [name for name in panel.encoders if name != panel.baseline]
+        told.append(f"The baseline is {panel.baseline}; compared with it {_be(others)} {listed(others)}.")
+    return " ".join(told)
+
+
+def _be(names: Sequence[str]) -> str:
+    return "is" if len(names) == 1 else "are"
 
 
 def _headline_first(run: Run) -> Iterator[Result]:
@@ -235,18 +284,78 @@ def _headline_first(run: Run) -> Iterator[Result]:
     yield from run.results
 
 
-def _panel_view(panel: Panel) -> PanelView:
-    judged = tuple(verdicts(panel))
-    return PanelView(
+def _set_view(held: Compared) -> SetView:
+    return SetView(
+        held,
+        tuple(_judged(held)),
+        () if held.verdicts else tuple(compared_lines(held)),
+        _dumbbells(held),
+        tuple(language_rows(held)) if held.many else (),
+        tuple(_curves(held)),
+        tuple(_language_view(held, place) for place in range(len(held.panels))),
+    )
+
+
+def _language_view(held: Compared, place: int) -> LanguageView:
+    panel = held.panels[place]
+    return LanguageView(
+        held.names[place],
         panel,
-        judged,
-        tuple(panel_lines(panel)),
-        tuple(_dumbbells(judged)),
-        _curve(panel),
         tuple(rows(panel)),
         tuple(panel.best_layer(name) for name in panel.encoders),
-        tuple(_layered(panel, judged)),
+        tuple(_breakdowns(panel, held.layer)),
     )
+
+
+def _judged(held: Compared) -> Iterator[Judged]:
+    """A card an encoder: the contrast that decides, then the other layer, then the languages."""
+    for verdict in held.verdicts:
+        contrast, reading = verdict.telling, verdict.panel.reading
+        other = verdict.last if contrast is verdict.best else verdict.best
+        more = [] if verdict.same else [f"{_where(held, other)} {_short(other, held)}."]
+        if held.many:
+            more.append(capital(held.tally(verdict.encoder)) + ".")
+        yield Judged(
+            verdict.encoder,
+            verdict.word,
+            verdict.panel.encoders.index(verdict.encoder),
+            points(contrast.change.value, reading),
+            f"{amount(contrast.before.value, reading)} → {amount(contrast.after.value, reading)}",
+            _sure(contrast, verdict.tests, held),
+            (_where(held, contrast) + ".", *more) if contrast.layer is not None else tuple(more),
+        )
+
+
+def _where(held: Compared, contrast: Contrast) -> str:
+    """A layer and why it is looked at."""
+    layers = held.whole.layers
+    base = contrast.before.encoder
+    if len(layers) == 1:
+        return f"At layer {contrast.layer}"
+    last, best = contrast.layer == layers[-1], contrast.layer == held.layer
+    if last and best:
+        return f"At the last layer ({contrast.layer}), where {base} is best"
+    if last:
+        return f"At the last layer ({contrast.layer})"
+    on_average = " on average" if held.many else ""
+    return f"At layer {contrast.layer}, where {base} is best{on_average}"
+
+
+def _short(contrast: Contrast, held: Compared) -> str:
+    reading = held.whole.reading
+    told = f"{contrast.word}, {points(contrast.change.value, reading)}"
+    return told + (f" ({p_value(contrast.p)})" if contrast.p is not None else "")
+
+
+def _sure(contrast: Contrast, tests: int, held: Compared) -> str:
+    """Interval and test of a difference."""
+    change, reading, told = contrast.change, held.whole.reading, []
+    if change.low is not None and change.high is not None:
+        told.append(f"95% interval {signed(change.low, reading)} to {signed(change.high, reading)}")
+    if contrast.p is not None:
+        corrected = f", Holm-corrected over {tests} tests" if tests > 1 else ""
+        told.append(f"paired {change.note} test {p_value(contrast.p)}{corrected}".replace("  ", " "))
+    return "; ".join(told) or "untested"
 
 
 # ---------------------------------------------------------------------------------------- the figures
@@ -259,73 +368,94 @@ def _mark(result: Result, scale: float) -> Mark:
     )
 
 
-def _curve(panel: Panel) -> Markup | None:
-    """The figures over the layers, where there are at least two."""
-    scale, series = panel.reading.scale, []
+def _curves(held: Compared) -> Iterator[tuple[str, Markup]]:
+    """The figures over the layers, a picture a language on one axis, the mean of several first."""
+    drawn = [(name, panel) for name, panel in zip(held.names, held.panels, strict=True)]
+    if held.many:
+        drawn.insert(0, (f"Mean of {len(held.panels)} languages", held.whole))
+    series = [_series(panel) for _, panel in drawn]
+    marks = [mark for lines in series for line in lines for _, mark in line.points]
+    for (name, panel), lines in zip(drawn, series, strict=True):
+        if len({layer for line in lines for layer, _ in line.points}) > 1:
+            title = f"{panel.title}: {panel.metric} by layer"
+            unit, marked = panel.reading.unit, held.layer if panel.baseline else None
+            yield name, layer_curve(lines, title=title, unit=unit, small=held.many, marked=marked, also=marks)
+
+
+def _series(panel: Panel) -> list[Series]:
+    scale, made = panel.reading.scale, []
     for name in panel.encoders:
         held = [(layer, panel.score(name, layer)) for layer in panel.layers if layer is not None]
         points = tuple((layer, _mark(score, scale)) for layer, score in held if score is not None)
-        series.append(Series(name, points))
-    if len({layer for line in series for layer, _ in line.points}) < 2:
+        made.append(Series(name, points))
+    return [line for line in made if line.points]
+
+
+def _dumbbells(held: Compared) -> Markup | None:
+    """One picture for all encoders: a row a language, or, of one language, a row a layer and direction."""
+    panel, drawn = held.whole, list(_pairs(held) if held.many else _pairs_of_one(held))
+    if not drawn:
         return None
-    return layer_curve(series, title=f"{panel.title}: {panel.metric} by layer", unit=panel.reading.unit)
+    title = f"{panel.title}: {panel.metric} before and after"
+    return dumbbells(drawn, panel.encoders, title=title, unit=panel.reading.unit)
 
 
-def _dumbbells(judged: Sequence[Verdict]) -> Iterator[Markup]:
-    """One picture an encoder, all on one axis."""
-    drawn = [list(_pairs(verdict)) for verdict in judged]
-    marks = [mark for pairs in drawn for pair in pairs for mark in (pair.before, pair.after)]
-    for verdict, pairs in zip(judged, drawn, strict=True):
-        panel, names = verdict.panel, (verdict.last.before.encoder, verdict.encoder)
-        yield dumbbell(
-            pairs,
-            names,
-            title=f"{panel.title}: {names[0]} and {names[1]}",
-            unit=panel.reading.unit,
-            colour=panel.encoders.index(verdict.encoder),
-            also=marks,
-        )
+def _pairs(held: Compared) -> Iterator[Pair]:
+    """The mean, then every language, all at the verdict's layer."""
+    listed_rows = language_rows(held)
+    for row in [*listed_rows[-1:], *listed_rows[:-1]]:
+        label = f"Mean of {len(held.panels)} languages" if row.mean else row.label
+        yield from _pair(row.contrasts, label, held)
 
 
-def _pairs(verdict: Verdict) -> Iterator[Pair]:
-    """The two layers of the verdict, then each direction at the last layer."""
-    panel, base, layer = verdict.panel, verdict.last.before.encoder, verdict.last.layer
-    alone = len(panel.layers) == 1
-    label = "All" if layer is None else f"Layer {layer}" if alone else f"Last layer ({layer})"
-    yield _pair(verdict.last, label, panel)
-    if not verdict.same:
-        yield _pair(verdict.best, f"Layer {verdict.best.layer}, where {base} is best", panel)
-    for direction in panel.directions[1:]:
-        contrast = contrasted(panel, verdict.encoder, layer, direction)
-        if contrast is not None:
-            label = _arrow(panel.languages, direction) + ("" if alone else ", last layer")
-            yield _pair(contrast, label, panel)
+def _pairs_of_one(held: Compared) -> Iterator[Pair]:
+    """The verdict's layer, the last one, then each direction at the verdict's layer."""
+    judged = {verdict.encoder: verdict for verdict in held.verdicts}
+    found = [judged.get(name) for name in held.whole.encoders]
+    yield from _layer_pair([verdict.best if verdict else None for verdict in found], held)
+    if any(verdict and not verdict.same for verdict in found):
+        yield from _layer_pair([verdict.last if verdict else None for verdict in found], held)
+    for direction in held.whole.directions[1:]:
+        ways = [contrasted(held.whole, name, held.layer, direction) for name in held.whole.encoders]
+        where = "" if len(held.whole.layers) == 1 else f", layer {held.layer}"
+        label = _arrow(held.whole.languages, direction) + where
+        yield from _pair(ways, label, held, judged=False)
 
 
-def _pair(contrast: Contrast, label: str, panel: Panel) -> Pair:
-    before, after = (_mark(result, panel.reading.scale) for result in (contrast.before, contrast.after))
-    told = [amount(result.value, panel.reading) for result in (contrast.before, contrast.after)]
-    return Pair(label, before, after, f"{told[0]} → {told[1]}")
+def _layer_pair(contrasts: Sequence[Contrast | None], held: Compared) -> Iterator[Pair]:
+    found = next((contrast for contrast in contrasts if contrast is not None), None)
+    if found is not None:
+        label = "All" if found.layer is None else capital(_where(held, found).removeprefix("At "))
+        yield from _pair(contrasts, label, held)
 
 
-def _arrow(languages: tuple[str, str] | None, direction: str) -> str:
+def _pair(
+    contrasts: Sequence[Contrast | None], label: str, held: Compared, judged: bool = True
+) -> Iterator[Pair]:
+    """A row of the picture, where anything was compared."""
+    found = [contrast for contrast in contrasts if contrast is not None]
+    if found:
+        after = tuple(None if c is None else _after(c, held, judged) for c in contrasts[1:])
+        yield Pair(label, _mark(found[0].before, held.whole.reading.scale), after)
+
+
+def _after(contrast: Contrast, held: Compared, judged: bool) -> After:
+    reading = held.whole.reading
+    change = signed(contrast.change.value, reading)
+    told = f"{amount(contrast.before.value, reading)} → {amount(contrast.after.value, reading)}"
+    word = f"{change} {SIGNS[contrast.word]} {contrast.word}" if judged else change
+    return After(_mark(contrast.after, reading.scale), told, word)
+
+
+def _arrow(languages: tuple[str, str], direction: str) -> str:
     """A direction as languages.
 
     >>> _arrow(("en", "ru"), "backward")
-    'ru → en'
+    'Russian → English'
     """
-    if languages is None or direction not in ("forward", "backward"):
+    if direction not in ("forward", "backward"):
         return direction
-    return " → ".join(languages if direction == "forward" else languages[::-1])
-
-
-def _layered(panel: Panel, judged: Sequence[Verdict]) -> Iterator[Layered]:
-    """Breakdowns at the last layer, and where the baseline is best."""
-    asked = [layer for verdict in judged for layer in (verdict.last.layer, verdict.best.layer)]
-    for layer in dict.fromkeys(asked or panel.layers[-1:]):
-        found = tuple(_breakdowns(panel, layer))
-        if found:
-            yield Layered(layer, found)
+    return " → ".join(map(name_of, languages if direction == "forward" else languages[::-1]))
 
 
 def _breakdowns(panel: Panel, layer: int | None) -> Iterator[Breakdown]:
@@ -352,45 +482,14 @@ def _bars(panel: Panel, layer: int | None, group: tuple[str, str]) -> Bars | Non
     return Bars(group[1], max(r.count for r in found if r is not None), marks)
 
 
-def _grids(run: Run) -> Iterator[Markup]:
+def _grids(run: Run) -> Iterator[tuple[str, Markup]]:
     for place, grid in enumerate(spread(run.grids, MOST_GRIDS), 1):
-        title = f"Links of sentence pair {place}"
-        yield links_grid(
-            grid.source, grid.target, grid.links, title=title, languages=run.languages or ("", "")
+        languages = grid.languages or run.languages
+        title = f"Links of sentence pair {place}" + (f", {pair_name(languages)}" if languages else "")
+        figure = links_grid(
+            grid.source, grid.target, grid.links, title=title, languages=languages or ("", "")
         )
-
-
-# -------------------------------------------------------------------------------------------- words
-
-
-@dataclass(frozen=True)
-class Spoken:
-    """A sentence cut around one word, for the page."""
-
-    before: str
-    word: str
-    after: str
-    language: str
-
-
-def sentence(place: Place, language: str) -> Spoken:
-    """The words around one, joined as its language joins them; far ones give way to an ellipsis.
-
-    >>> sentence(Place("cat", ("the", "cat", "sat"), 1), "en")
-    Spoken(before='the ', word='cat', after=' sat', language='en')
-    """
-    if place.index is None:
-        return Spoken("", place.word, "", language)
-    space = "" if language.split("-")[0].lower() in _UNSPACED else " "
-    start, end = max(place.index - CONTEXT, 0), place.index + 1 + CONTEXT
-    before = [*(["…"] if start else []), *place.sentence[start : place.index]]
-    after = [*place.sentence[place.index + 1 : end], *(["…"] if end < len(place.sentence) else [])]
-    return Spoken(
-        space.join(before) + (space if before else ""),
-        place.word,
-        (space if after else "") + space.join(after),
-        language,
-    )
+        yield title, figure
 
 
 # -------------------------------------------------------------------------------------- how it was made
@@ -464,3 +563,26 @@ def _option(option: str, value: Any, name: str) -> list[str]:
     if name == "languages":
         return [f"{option} {shlex.join(map(str, values))}"]
     return [f"{option} {shlex.quote(str(one))}".strip() for one in values]
+
+
+def _advice(run: Run) -> tuple[Advice, ...]:
+    """How to do the same with a bitext of one's own: link, align, measure, look."""
+    encoder = shlex.quote(str(next(iter(run.recipe.get("encoders", ())), "e5-small-q4")))
+    source, target = (run.panels[0].languages if run.panels else run.languages) or ("en", "de")
+    pair = shlex.join((source, target))
+    return (
+        Advice(
+            "Link the words of your bitext: one sentence pair a line, separated by a tab.",
+            f"calque link my.tsv --languages {pair} --test 500 --out runs/links",
+        ),
+        Advice(
+            "Align the encoder on most of it.",
+            f"calque align --encoder {encoder} --pairs runs/links/train --out runs/aligned",
+        ),
+        Advice(
+            "Measure on the rest, before and after.",
+            f"calque measure words --encoder {encoder} --encoder runs/aligned --pairs runs/links/test"
+            " --out runs/words",
+        ),
+        Advice("Look at what came out.", "calque report runs/words"),
+    )

@@ -9,7 +9,16 @@ from rich.table import Table
 from rich.text import Text
 
 from calque.report.collect import Panel, Run, spread
-from calque.report.verdict import ALPHA, amount, p_value, signed, verdict_line
+from calque.report.verdict import (
+    ALPHA,
+    Compared,
+    Contrast,
+    amount,
+    compared,
+    p_value,
+    signed,
+    verdict_line,
+)
 from calque.stats.significance import holm
 from calque.types import Result
 
@@ -87,16 +96,13 @@ def _folded(panel: Panel, most: int) -> list[Row]:
 
 
 def summary_table(run: Run) -> Table:
-    """One row a layer, one column an encoder; of several measures, only the best and last layers."""
+    """A row a layer; a row a language where there are several; of several measures, best and last layers."""
+    sets = compared(run)
+    if len(sets) == 1 and sets[0].many:
+        return _languages_table(sets[0])
     names, alone = _encoders(run.panels), len(run.panels) == 1
     title = _heading(run.panels[0]) if alone else run.name
-    table = Table(
-        title=Text(title),
-        caption=Text(_NOTE),
-        min_width=min(max(len(title), len(_NOTE)), 76),
-        show_edge=False,
-        pad_edge=False,
-    )
+    table = _table(title, _NOTE)
     if not alone:
         table.add_column("measure", overflow="fold")
     table.add_column("layer", justify="right", no_wrap=True)
@@ -109,6 +115,60 @@ def summary_table(run: Run) -> Table:
             table.add_row(*label, row.label, *(_terminal(cells.get(name), panel) for name in names))
         table.add_section()
     return table
+
+
+def _table(title: str, note: str) -> Table:
+    wide = min(max(len(title), len(note)), 76)
+    return Table(title=Text(title), caption=Text(note), min_width=wide, show_edge=False, pad_edge=False)
+
+
+def _languages_table(held: Compared) -> Table:
+    """One row a language and one for their mean, one column an encoder, at the verdict's layer."""
+    panel, encoders = held.whole, held.whole.encoders
+    where = "" if held.layer is None else f" at layer {held.layer}"
+    best = "" if held.layer is None else f"where {encoders[0]} is best on average; "
+    unit = " %" if panel.reading.percent else ""
+    table = _table(f"{panel.activity}: {panel.metric}{unit}{where}", best + _NOTE)
+    table.add_column("language", overflow="fold")
+    for name in encoders:
+        table.add_column(Text(name), justify="right", overflow="fold")
+    for row in language_rows(held):
+        if row.mean:
+            table.add_section()
+        table.add_row(Text(row.label), *(_terminal(cell, panel) for cell in row.cells))
+    return table
+
+
+@dataclass(frozen=True)
+class LanguageRow:
+    """One language, or the mean of all: a cell an encoder at the verdict's layer."""
+
+    label: str
+    cells: tuple[Cell | None, ...]
+    contrasts: tuple[Contrast | None, ...]
+    mean: bool = False
+
+
+def language_rows(held: Compared) -> list[LanguageRow]:
+    """Every language at the verdict's layer, then the mean where there are several."""
+    made = []
+    for name, panel in zip(held.names, held.panels, strict=True):
+        contrasts = tuple(held.contrasts.get((encoder, name)) for encoder in held.whole.encoders)
+        made.append(LanguageRow(name, _cells(panel, held, contrasts), contrasts))
+    if held.many:
+        judged = {verdict.encoder: verdict.best for verdict in held.verdicts}
+        contrasts = tuple(judged.get(encoder) for encoder in held.whole.encoders)
+        made.append(LanguageRow("mean", _cells(held.whole, held, contrasts), contrasts, mean=True))
+    return made
+
+
+def _cells(panel: Panel, held: Compared, contrasts: Sequence[Contrast | None]) -> tuple[Cell | None, ...]:
+    cells = []
+    for encoder, contrast in zip(held.whole.encoders, contrasts, strict=True):
+        score = panel.score(encoder, held.layer)
+        told = (None, None) if contrast is None else (contrast.change, contrast.p)
+        cells.append(None if score is None else Cell(score, *told))
+    return tuple(cells)
 
 
 def _label(panel: Panel, run: Run) -> str:

@@ -1,20 +1,26 @@
-"""Whether it helped, in words: at the last layer, and at the layer where the baseline is best.
+"""Whether it helped, in words: at the layer where the baseline is best, and at the last layer.
 
 Both layers are chosen without looking at the encoder that is judged, so choosing them cannot flatter it.
+Of several languages the verdict is about their mean, and then about each at the same layer.
 """
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
-from calque.report.collect import Metric, Panel, Run
+from calque.report.collect import Metric, Panel, Run, name_of, pair_name
+from calque.report.mean import mean_panel, verdict_layer
 from calque.stats.significance import holm
 from calque.types import Result
 
 ALPHA = 0.05
 WORDS = ("helped", "hurt", "mixed", "no evidence", "untested")
 HELPED, HURT, MIXED, NONE, UNTESTED = WORDS
+#: Each word as one sign, so that nothing depends on colour alone.
+SIGNS = dict(zip(WORDS, "▲▼◆●○", strict=True))
 
 
 @dataclass(frozen=True)
@@ -57,16 +63,6 @@ class Verdict:
         return self.last.layer == self.best.layer
 
     @property
-    def place(self) -> str:
-        """The last layer, or the last that both have when one of the two goes on; nothing without layers."""
-        if self.last.layer is None:
-            return ""
-        if len(self.panel.layers) == 1:
-            return f"at layer {self.last.layer} "
-        whose = "" if self.last.layer == self.panel.layers[-1] else " of both"
-        return f"at the last layer{whose} ({self.last.layer}) "
-
-    @property
     def word(self) -> str:
         words = {self.last.word, self.best.word}
         if len(words) > 1 and NONE in words:
@@ -74,8 +70,20 @@ class Verdict:
         return MIXED if len(words) > 1 else words.pop()
 
     @property
+    def telling(self) -> Contrast:
+        """The contrast that decides the word: where the baseline is best, unless only the last one does."""
+        return self.last if self.best.word == NONE and self.last.word == self.word else self.best
+
+    @property
+    def size(self) -> str:
+        """How much of a difference, where there is evidence of one."""
+        if self.word not in (HELPED, HURT):
+            return ""
+        return points(self.telling.change.value, self.panel.reading)
+
+    @property
     def headline(self) -> str:
-        """A few words: who helped, or did not, and where when it was not everywhere."""
+        """A few words: who helped, or did not, by how much, and where when it was not everywhere."""
         name, base = self.encoder, self.last.before.encoder
         if self.word == MIXED:
             return (
@@ -86,20 +94,28 @@ class Verdict:
         if self.word == NONE:
             return f"No evidence that {name} helped or hurt"
         if self.last.word == self.best.word:
-            return f"{name} {self.word}"
+            return f"{name} {self.word}: {self.size}"
         where = "at the last layer" if self.last.word == self.word else f"at the best layer of {base}"
-        return f"{name} {self.word}, but only {where}"
+        return f"{name} {self.word}, but only {where}: {self.size}"
 
     @property
     def figures(self) -> tuple[str, str]:
-        """What happened at the last layer, and where the baseline is best."""
-        reading, base = self.panel.reading, self.last.before.encoder
-        first = f"{self.place}{self.panel.title} {_moved(self.last, reading, self.tests)}."
-        if len(self.panel.layers) == 1:
-            return first, f"It was measured on {self.last.change.count:,} items."
+        """What happened where the baseline is best, and at the last layer."""
+        panel, moved = self.panel, _moved(self.best, self.panel.reading, self.tests)
+        if self.best.layer is None:
+            return capital(f"{panel.title} {moved}."), f"It was measured on {self.items}."
+        where = f"At layer {self.best.layer}"
+        if len(panel.layers) == 1:
+            return f"{where} {panel.title} {moved}.", f"It was measured on {self.items}."
+        first = f"{where}, where {self.best.before.encoder} is best, {panel.title} {moved}."
+        whose = "" if self.last.layer == panel.layers[-1] else " of both"
         if self.same:
-            return first, f"That is also where {base} is best."
-        return first, f"At layer {self.best.layer}, where {base} is best, it {_moved(self.best, reading)}."
+            return first, f"That is also the last layer{whose}."
+        return first, f"At the last layer{whose} ({self.last.layer}) it {_moved(self.last, panel.reading)}."
+
+    @property
+    def items(self) -> str:
+        return f"{self.best.change.count:,} items"
 
 
 def together(found: Sequence[Verdict]) -> str:
@@ -108,11 +124,11 @@ def together(found: Sequence[Verdict]) -> str:
         return found[0].headline
     told = []
     for word in WORDS:
-        names = _listed([verdict.encoder for verdict in found if verdict.word == word])
+        names = listed([f"{v.encoder} ({v.size})" if v.size else v.encoder for v in found if v.word == word])
         if names:
             told.append(_HEADLINES[word].format(names))
     line = "; ".join(told)
-    return line if line.startswith(tuple(v.encoder for v in found)) else line[:1].upper() + line[1:]
+    return line if line.startswith(tuple(v.encoder for v in found)) else capital(line)
 
 
 _HEADLINES = {
@@ -124,13 +140,18 @@ _HEADLINES = {
 }
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
     """Names in a sentence.
 
-    >>> _listed(["a", "b", "c"])
+    >>> listed(["a", "b", "c"])
     'a, b and c'
     """
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
+def capital(text: str) -> str:
+    """A sentence's first letter large, the rest as it is."""
+    return text[:1].upper() + text[1:]
 
 
 def verdicts(panel: Panel) -> list[Verdict]:
@@ -173,23 +194,110 @@ def _corrected(found: Sequence[Verdict]) -> list[Verdict]:
     ]
 
 
+# ------------------------------------------------------------------------------------------ languages
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """One thing measured in one language pair or in several."""
+
+    panels: tuple[Panel, ...]
+
+    @property
+    def many(self) -> bool:
+        return len(self.panels) > 1
+
+    @cached_property
+    def whole(self) -> Panel:
+        """The one language pair, or the mean of all."""
+        return mean_panel(self.panels) if self.many else self.panels[0]
+
+    @cached_property
+    def layer(self) -> int | None:
+        """The layer that the verdict is about."""
+        return verdict_layer(self.panels)
+
+    @cached_property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """On each encoder, over all languages."""
+        return tuple(verdicts(self.whole))
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """What tells the language pairs apart, by name: one language of each where they share the other."""
+        sides = [{panel.languages[side] for panel in self.panels} for side in (0, 1)]
+        for shared, told in ((0, 1), (1, 0)):
+            if len(sides[shared]) == 1 and len(sides[told]) == len(self.panels):
+                return tuple(name_of(panel.languages[told]) for panel in self.panels)
+        return tuple(pair_name(panel.languages) for panel in self.panels)
+
+    @cached_property
+    def contrasts(self) -> dict[tuple[str, str], Contrast]:
+        """Every encoder in every language, by both names, at the verdict's layer; Holm over all of them."""
+        found = {
+            (encoder, name): contrast
+            for encoder in self.panels[0].encoders
+            for name, panel in zip(self.names, self.panels, strict=True)
+            if (contrast := contrasted(panel, encoder, self.layer)) is not None
+        }
+        tested = {key: contrast.p for key, contrast in found.items() if contrast.p is not None}
+        fixed = dict(zip(tested, holm(list(tested.values())), strict=True))
+        return {key: replace(contrast, p=fixed.get(key)) for key, contrast in found.items()}
+
+    @property
+    def headline(self) -> str:
+        """All in a few words. Where languages cannot be tested together, how many went which way."""
+        if not self.verdicts:
+            return capital(self.whole.title)
+        if self.many and all(v.word == UNTESTED for v in self.verdicts):
+            return "; ".join(f"{v.encoder} {self.tally(v.encoder)}" for v in self.verdicts)
+        return together(self.verdicts)
+
+    def tally(self, encoder: str) -> str:
+        """Which languages went which way: helped in German; no evidence in Hindi."""
+        told = []
+        for word in WORDS:
+            names = [n for n in self.names if (c := self.contrasts.get((encoder, n))) and c.word == word]
+            if names:
+                every = len(names) == len(self.names) > 2
+                told.append(f"{word} in {f'all {len(names)} languages' if every else listed(names)}")
+        return "; ".join(told)
+
+
+def compared(run: Run) -> tuple[Compared, ...]:
+    """What a run measured, language pairs of one measure together."""
+    return tuple(map(Compared, run.sets))
+
+
 def verdict_line(run: Run) -> str:
-    """The verdict on a run in words, one line for each thing that was measured."""
+    """The verdict on a run in words, one line for each thing that was measured; of several languages a
+    paragraph for each encoder that fits 80 columns."""
     lines = [line for part in run.runs for line in _lines(part)]
     return "\n".join(lines) or "Nothing was measured in this run."
 
 
 def _lines(run: Run) -> list[str]:
-    lines = [line for panel in run.panels for line in panel_lines(panel)]
+    lines = [line for held in compared(run) for line in compared_lines(held)]
     return lines + list(filter(None, [links_sentence(run)]))
 
 
-def panel_lines(panel: Panel) -> list[str]:
-    """The verdicts of one panel, or what stands there when nothing was compared."""
-    judged = verdicts(panel)
-    if judged:
-        return [f"{v.headline}: {v.figures[0]} {v.figures[1]}" for v in judged]
-    return [f"{panel.title}: {_alone(panel, name)}. Nothing was compared." for name in panel.encoders]
+def compared_lines(held: Compared) -> list[str]:
+    """The verdicts on one measure, or what stands there when nothing was compared."""
+    if not held.verdicts:
+        return [
+            f"{panel.title}: {_alone(panel, name)}. Nothing was compared."
+            for panel in held.panels
+            for name in panel.encoders
+        ]
+    if not held.many:
+        return [f"{v.headline}. {v.figures[0]} {v.figures[1]}" for v in held.verdicts]
+    return [line for v in held.verdicts for line in _paragraph(held, v)]
+
+
+def _paragraph(held: Compared, verdict: Verdict) -> list[str]:
+    body = f"{' '.join(verdict.figures)} {capital(held.tally(verdict.encoder))}."
+    wrapped = textwrap.wrap(body, 78, initial_indent="  ", subsequent_indent="  ")
+    return [*textwrap.wrap(f"{verdict.headline}.", 80), *wrapped]
 
 
 def _alone(panel: Panel, encoder: str) -> str:
@@ -245,6 +353,15 @@ def signed(value: float, reading: Metric) -> str:
     return (text[1:] if not text.strip("+-0.") else text).replace("-", "−")
 
 
+def points(value: float, reading: Metric) -> str:
+    """A difference with its sign and unit.
+
+    >>> points(0.015, Metric()), points(0.015, Metric(percent=False))
+    ('+1.5 points', '+0.015')
+    """
+    return signed(value, reading) + (" points" if reading.percent else "")
+
+
 def p_value(p: float) -> str:
     """A p-value that never claims to be nothing.
 
@@ -263,7 +380,6 @@ def _within(score: Result, reading: Metric) -> str:
 def _moved(contrast: Contrast, reading: Metric, tests: int = 0) -> str:
     """went from … to …, with the difference, its interval and its test."""
     change = contrast.change
-    points = " points" if reading.percent else ""
     sure = []
     if change.low is not None and change.high is not None:
         sure.append(f"95% interval {signed(change.low, reading)} to {signed(change.high, reading)}")
@@ -273,5 +389,6 @@ def _moved(contrast: Contrast, reading: Metric, tests: int = 0) -> str:
         sure.append(f"{test} {p_value(contrast.p)}{corrected}")
     return (
         f"went from {amount(contrast.before.value, reading)} to {amount(contrast.after.value, reading)}, "
-        f"{signed(change.value, reading)}{points}" + (f" ({'; '.join(sure)})" if sure else ", untested")
+        + points(change.value, reading)
+        + (f" ({'; '.join(sure)})" if sure else ", untested")
     )

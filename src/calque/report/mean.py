@@ -1,0 +1,133 @@
+"""Several language pairs as one: the plain mean of their figures, tested over the items of all of them.
+
+Every language counts the same, however many words were scored in it. Sentences of the same number are
+resampled together: where the languages translate the same sentences, their words are not independent, and
+where they do not, nothing is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from calque.report.collect import Panel
+from calque.stats.intervals import Interval, resamples
+from calque.stats.significance import paired
+from calque.store import load_items
+from calque.types import Doubles, Items, Longs, Result
+
+
+def verdict_layer(panels: Sequence[Panel]) -> int | None:
+    """The layer a verdict is about: where the baseline is best, on average over the languages.
+
+    It is chosen without looking at the encoders that are judged, so that the choice cannot flatter them.
+    """
+    first = panels[0]
+    base, sign = first.baseline or first.encoders[0], -1 if first.reading.lower else 1
+    means = {layer: sign * m.value for layer in shared_layers(panels) if (m := _mean(panels, base, layer))}
+    return max(means, key=means.__getitem__) if means else first.best_layer(base)
+
+
+def shared_layers(panels: Sequence[Panel]) -> tuple[int | None, ...]:
+    """Layers at which every encoder was measured in every language."""
+    return tuple(
+        layer
+        for layer in panels[0].layers
+        if all(panel.score(name, layer) for panel in panels for name in panels[0].encoders)
+    )
+
+
+def mean_panel(panels: Sequence[Panel]) -> Panel:
+    """The mean of several languages as a panel: scores at every layer, with intervals; differences, with
+    tests, at the layers that are judged (the verdict's own and the last)."""
+    first, layers = panels[0], shared_layers(panels)
+    scores = [
+        _with_interval(panels, score)
+        for name in first.encoders
+        for layer in layers
+        if (score := _mean(panels, name, layer))
+    ]
+    judged = dict.fromkeys([verdict_layer(panels), *layers[-1:]])
+    changes = [c for name in first.encoders for layer in judged if (c := _change(panels, name, layer))]
+    return replace(first, results=(*scores, *changes), name=f"mean of {len(panels)} languages")
+
+
+def _mean(panels: Sequence[Panel], encoder: str, layer: int | None) -> Result | None:
+    return _plain_mean([panel.score(encoder, layer) for panel in panels])
+
+
+def _with_interval(panels: Sequence[Panel], mean: Result) -> Result:
+    values = _values(panels, mean.encoder, mean.layer)
+    return mean if values is None else replace(mean, **asdict(mean_interval(values)))
+
+
+def _change(panels: Sequence[Panel], encoder: str, layer: int | None) -> Result | None:
+    mean = _plain_mean([panel.change(encoder, layer) for panel in panels])
+    if mean is None or mean.baseline is None:
+        return None
+    before, after = _values(panels, mean.baseline, layer), _values(panels, encoder, layer)
+    if before is None or after is None:
+        return mean
+    gains = [replace(b, gain=b.gain - a.gain) for a, b in zip(before, after, strict=True)]
+    return replace(mean, p=mean_test(gains), note="permutation", **asdict(mean_interval(gains)))
+
+
+def _plain_mean(held: Sequence[Result | None]) -> Result | None:
+    """The mean of the languages' figures, without interval and test; None where a language has none."""
+    found = [one for one in held if one is not None]
+    if len(found) < len(held):
+        return None
+    value, count = float(np.mean([one.value for one in found])), sum(one.count for one in found)
+    empty: dict[str, Any] = {"low": None, "high": None, "p": None, "note": "", "items": None, "signature": ""}
+    return replace(found[0], value=value, count=count, **empty)
+
+
+@dataclass(frozen=True, eq=False)
+class Gains:
+    """What was gained on the items of one language, and their sentences. Shape: both (items,)."""
+
+    gain: Doubles
+    sentence: Longs
+
+
+def mean_interval(languages: Sequence[Gains], *, rounds: int = 1000, seed: int = 0) -> Interval:
+    """95% interval of the mean of the languages' means, sentences resampled in all languages at once."""
+    count = int(max(one.sentence.max() for one in languages)) + 1
+    sums = np.stack([np.bincount(one.sentence, one.gain, count) for one in languages])
+    sizes = np.stack([np.bincount(one.sentence, minlength=count) for one in languages])
+    used = sizes.any(0)
+    sums, sizes = sums[:, used], sizes[:, used]
+    means = [
+        ((weights @ sums.T) / np.maximum(weights @ sizes.T, 1)).mean(1)
+        for weights in resamples(sums.shape[1], rounds, seed)
+    ]
+    low, high = np.quantile(np.concatenate(means), [0.025, 0.975])
+    return Interval(float(low), float(high))
+
+
+def mean_test(languages: Sequence[Gains]) -> float:
+    """p of a gain this far from none: before and after exchanged sentence by sentence, in all languages."""
+    scaled = np.concatenate([one.gain / len(one.gain) for one in languages])
+    sentences = np.concatenate([one.sentence for one in languages])
+    return paired(np.zeros_like(scaled), scaled, sentences).p
+
+
+def _values(panels: Sequence[Panel], encoder: str, layer: int | None) -> list[Gains] | None:
+    """The items of one encoder's layer in all languages; None where a run does not hold them."""
+    held = [_items(panel, encoder, layer) for panel in panels]
+    found = [items for items in held if items is not None]
+    direction = panels[0].directions[0]
+    if len(found) < len(panels):
+        return None
+    return [Gains(items.values[direction], items.cluster) for items in found]
+
+
+def _items(panel: Panel, encoder: str, layer: int | None) -> Items | None:
+    score = panel.score(encoder, layer)
+    if score is None or score.items is None or panel.items is None:
+        return None
+    held = (panel.items / f"{score.items}.safetensors").is_file()
+    return load_items(panel.items, score.items) if held else None

@@ -1,0 +1,125 @@
+import io
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from calque.report.collect import collect
+from calque.report.mean import Gains, mean_interval, mean_panel, mean_test, verdict_layer
+from calque.report.tables import summary_table, verdict_line
+from calque.report.verdict import Compared, compared
+
+
+def gains(values: list[float], sentences: list[int]) -> Gains:
+    return Gains(np.array(values), np.array(sentences))
+
+
+def test_the_test_is_that_of_every_exchange() -> None:
+    """All 2^6 ways to exchange before and after within sentences, counted by hand."""
+    one = gains([1, 0, 1, 1, 0, -1, 1], [0, 0, 1, 2, 3, 4, 5])
+    other = gains([1, 1, 0, 0], [0, 1, 2, 5])
+    sizes = [sum(g.gain[g.sentence == k].sum() / len(g.gain) for g in (one, other)) for k in range(6)]
+    every = [abs(np.dot(signs, sizes)) for signs in product((-1, 1), repeat=6)]
+    exact = np.mean([total >= abs(sum(sizes)) - 1e-9 for total in every])
+    assert mean_test([one, other]) == pytest.approx(exact, abs=0.015)
+
+
+def test_the_interval_is_that_of_the_mean_of_means() -> None:
+    rng = np.random.default_rng(3)
+    small, large = rng.integers(0, 20, 60), rng.integers(0, 80, 700)
+    one = Gains(0.9 + 0.05 * rng.normal(size=60), small)
+    other = Gains(0.1 + 0.05 * rng.normal(size=700), large)
+    draws = []
+    for _ in range(2000):
+        times = np.bincount(rng.integers(0, 80, 80), minlength=80)
+        draws.append(
+            np.mean([np.average(g.gain, weights=np.maximum(times[g.sentence], 1e-12)) for g in (one, other)])
+        )
+    found = mean_interval([one, other], rounds=2000)
+    assert (found.low, found.high) == pytest.approx(np.quantile(draws, [0.025, 0.975]), abs=0.004)
+    assert found.high - found.low < 0.05, "that languages differ is no uncertainty about their mean"
+
+
+def test_one_language_alone_is_its_own_mean(five: Path) -> None:
+    panel = collect(five).panels[0]
+    mean = mean_panel([panel])
+    for name in panel.encoders:
+        assert mean.score(name, 1).value == pytest.approx(panel.score(name, 1).value)
+        assert mean.score(name, 1).low == pytest.approx(panel.score(name, 1).low, abs=0.01)
+
+
+def test_every_language_counts_the_same(five: Path) -> None:
+    panels = collect(five).panels
+    mean = mean_panel(panels)
+    sizes = [panel.score("base", 1).count for panel in panels]
+    assert len(set(sizes)) == 5
+    for name in ("base", "centring"):
+        by_hand = np.mean([panel.score(name, 1).value for panel in panels])
+        assert mean.score(name, 1).value == pytest.approx(by_hand)
+
+
+def test_the_layer_is_chosen_by_the_baseline_alone(five: Path, tmp_path: Path, drawn) -> None:
+    from dataclasses import replace
+
+    from calque.store import save_results
+
+    run = collect(five)
+    assert verdict_layer(run.panels) == 1
+    flattered = [
+        replace(r, value=0.99) if r.encoder == "centring" and r.layer == 2 and r.baseline is None else r
+        for r in run.results
+    ]
+    save_results(five / "results.jsonl", flattered)
+    assert verdict_layer(collect(five).panels) == 1
+
+
+def test_words_of_the_mean_and_of_each_language(five: Path) -> None:
+    (held,) = compared(collect(five))
+    assert {v.encoder: v.word for v in held.verdicts} == {"centring": "helped", "centred rotation": "hurt"}
+    words = {key: contrast.word for key, contrast in held.contrasts.items()}
+    assert words["centring", "German"] == "helped" and words["centring", "Chinese"] == "no evidence"
+    assert held.names == ("German", "Spanish", "Hindi", "Russian", "Chinese")
+    tested = [c.change.p for c in held.contrasts.values()]
+    assert min(c.p for c in held.contrasts.values()) == pytest.approx(10 * min(tested))
+
+
+def test_languages_are_named_by_what_tells_them_apart(five: Path) -> None:
+    from dataclasses import replace
+
+    panels = collect(five).panels
+    turned = tuple(replace(p, languages=p.languages[::-1]) for p in panels[:2])
+    assert Compared(turned).names == ("German", "Spanish")
+    assert Compared((panels[0], replace(panels[1], languages=("fr", "ru")))).names == (
+        "English–German",
+        "French–Russian",
+    )
+
+
+def test_the_terminal_fits_eighty_columns(five: Path) -> None:
+    run = collect(five)
+    console = Console(width=80, file=io.StringIO())
+    with console.capture() as caught:
+        console.print(summary_table(run))
+    table, lines = caught.get().splitlines(), verdict_line(run).splitlines()
+    assert max(map(len, [*table, *lines])) <= 80
+    names = (*compared(run)[0].names, "mean")
+    rows = [line for line in table if line.startswith(names)]
+    assert len(rows) == 6
+    for panel, row in zip(run.panels, rows, strict=False):
+        for name in panel.encoders:
+            assert f"{panel.score(name, 1).value * 100:.1f} ±" in row
+    text = " ".join(" ".join(lines).split())
+    assert text.startswith("centring helped: +4.") and "centred rotation hurt: −10." in text
+    assert "At layer 1, where base is best, word retrieval (mean of 5 languages) went from" in text
+    assert "95% interval" in text and "paired permutation test p < 0.001" in text
+    assert "Helped in German, Spanish, Hindi and Russian; no evidence in Chinese." in text
+
+
+def test_without_items_nothing_is_claimed_of_the_mean(five: Path) -> None:
+    for path in (five / "items").iterdir():
+        path.unlink()
+    (held,) = compared(collect(five))
+    assert {v.word for v in held.verdicts} == {"untested"}
+    assert held.headline.startswith("centring helped in German")
