@@ -8,7 +8,7 @@ import calque
 ROOT = Path(calque.__file__).parent
 FLOORS = [
     {"errors", "files", "progress", "recipe", "store", "types", ""},
-    {"text", "stats", "geometry"},
+    {"text", "stats", "geometry", "demo"},
     {"encoders", "training"},
     {"links", "align", "pretrain", "measure", "transfer"},
     {"report"},
@@ -16,7 +16,7 @@ FLOORS = [
     {"cli", "__main__"},
 ]
 FLOOR = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}
-NO_TORCH = {"text", "stats", "report"} | FLOORS[0]
+NO_TORCH = {"text", "stats", "report", "demo"} | FLOORS[0]
 
 
 def room(path: Path) -> str:

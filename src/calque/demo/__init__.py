@@ -1,0 +1,1 @@
+"""A small corpus of our own in six languages, with hand-made links and named entities."""
