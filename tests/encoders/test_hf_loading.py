@@ -64,7 +64,8 @@ def test_fingerprints_tell_what_changes_vectors(folder: Path) -> None:
         return HuggingFaceEncoder.load(str(folder), EncoderOptions(**options))  # type: ignore[arg-type]
 
     plain = load()
-    assert plain.fingerprint == load(batch_tokens=7).fingerprint == plain.named("other").fingerprint
+    named = HuggingFaceEncoder.load(str(folder), name="other")
+    assert plain.fingerprint == load(batch_tokens=7).fingerprint == named.fingerprint
     assert len({one.fingerprint for one in (plain, load(prefix="query: "), load(max_length=9))}) == 3
     before = plain.fingerprint
     optimiser = torch.optim.AdamW(plain.model.parameters(), lr=1e-3)

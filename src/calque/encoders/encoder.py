@@ -6,7 +6,6 @@ layers above the highest one asked for are not run.
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import inspect
 import json
@@ -101,12 +100,14 @@ class HuggingFaceEncoder:
         check_vocabulary(self.body, tokenizer, name)
 
     @classmethod
-    def load(cls, name_or_path: str, options: EncoderOptions | None = None) -> HuggingFaceEncoder:
-        """Read a model directory, or a model of the hub by name."""
+    def load(
+        cls, name_or_path: str, options: EncoderOptions | None = None, *, name: str | None = None
+    ) -> HuggingFaceEncoder:
+        """Read a model directory, or a model of the hub by name; `name` is what to call it."""
         options = options or EncoderOptions()
         folder = model_directory(name_or_path, options.revision)
         model, tokenizer = read_model(folder, choose_dtype(options.dtype, choose_device(options.device)))
-        return cls(model, tokenizer, name_or_path, options, folder)
+        return cls(model, tokenizer, name or name_or_path, options, folder)
 
     @classmethod
     def from_model(
@@ -120,12 +121,6 @@ class HuggingFaceEncoder:
         with quiet():
             self.model.save_pretrained(folder)
             self.tokenizer.save_pretrained(folder)
-
-    def named(self, name: str) -> HuggingFaceEncoder:
-        """The same encoder under another name."""
-        other = copy.copy(self)
-        other.name = name
-        return other
 
     # ---------------------------------------------------------------------------------- what it is
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Hashable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 from calque.encoders.aligned import ALIGNMENT, MAPS, AlignedEncoder, load_maps, save_maps
 from calque.encoders.bundled import BUNDLED, MANIFEST, bundled_directory
 from calque.encoders.encoder import EncoderOptions, HuggingFaceEncoder
+from calque.encoders.hub import model_directory
 from calque.encoders.static import StaticEncoder, is_static_spec, load_static, open_static_spec, save_static
 from calque.errors import BadSetting
 from calque.files import FINISHED, read_json
@@ -37,21 +40,40 @@ def open_encoder(spec: str, options: EncoderOptions | None = None) -> Encoder:
     folder = Path(spec).expanduser()
     if (folder / ALIGNMENT).is_file():
         trained = read_json(folder / ALIGNMENT).get("encoder", {})
-        inner = _open_plain(str(folder), _as_trained(options, trained))
-        if isinstance(inner, HuggingFaceEncoder):
-            inner = inner.named(trained.get("name", spec))
-        return load_maps(folder, inner)
-    return _open_plain(spec, options)
+        return load_maps(folder, _open_plain(spec, _as_trained(options, trained), trained.get("name", spec)))
+    return _open_plain(spec, options, spec)
 
 
-def _open_plain(spec: str, options: EncoderOptions) -> Encoder:
+def _open_plain(spec: str, options: EncoderOptions, name: str) -> Encoder:
     folder = Path(spec).expanduser()
     if (folder / "static.json").is_file():
         return load_static(folder)
-    if spec in BUNDLED and not folder.exists():
-        encoder = HuggingFaceEncoder.load(str(bundled_directory(spec)), options)
-        return encoder.named(spec)
-    return HuggingFaceEncoder.load(spec, options)
+    bundled = spec in BUNDLED and not folder.exists()
+    return _open_once(
+        bundled_directory(spec) if bundled else model_directory(spec, options.revision), options, name
+    )
+
+
+#: Encoders in use, by name, options and the files that they were read from.
+_IN_USE: WeakValueDictionary[Hashable, HuggingFaceEncoder] = WeakValueDictionary()
+
+
+def _open_once(folder: Path, options: EncoderOptions, name: str) -> HuggingFaceEncoder:
+    """An encoder from a directory; the one in use when these files, or links to them, were read already.
+
+    One whose weights have changed in memory since is not taken.
+    """
+    options = replace(options, prefix=options.prefix or "")
+    key = (name, options, *(_identity(file) for file in checkpoint_files(folder)))
+    found = _IN_USE.get(key)
+    if found is None or found.directory is None:
+        found = _IN_USE[key] = HuggingFaceEncoder.load(str(folder), options, name=name)
+    return found
+
+
+def _identity(file: Path) -> tuple[str, int, int, int]:
+    about = file.stat()
+    return (file.name, about.st_dev, about.st_ino, about.st_mtime_ns)
 
 
 def trained_prefix(spec: str) -> str | None:
@@ -93,9 +115,17 @@ def copy_checkpoint(encoder: HuggingFaceEncoder, folder: Path) -> None:
         encoder.model.save_pretrained(folder)
         encoder.tokenizer.save_pretrained(folder)
         return
-    for file in sorted(encoder.directory.iterdir()):
-        if file.suffix in CHECKPOINT and file.name not in OURS and file.is_file():
-            _link_or_copy(file.resolve(), folder / file.name)
+    for file in checkpoint_files(encoder.directory):
+        _link_or_copy(file.resolve(), folder / file.name)
+
+
+def checkpoint_files(folder: Path) -> list[Path]:
+    """The files of a checkpoint, without what calque put beside them."""
+    return [
+        file
+        for file in sorted(folder.iterdir())
+        if file.suffix in CHECKPOINT and file.name not in OURS and file.is_file()
+    ]
 
 
 def _link_or_copy(source: Path, target: Path) -> None:
