@@ -1,24 +1,51 @@
-"""`calque world` and `calque demo`: a small universe to try everything on, offline."""
+"""`calque world` and `calque demo`: the whole flow on real languages or on an invented one, offline."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import shlex
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar, TypeAlias
 
+from calque.demo.corpus import PIVOT, languages, scored_count, sentences, write_corpus
 from calque.encoders.counts import count_encoder
+from calque.encoders.encoder import EncoderOptions
+from calque.encoders.open import open_encoder
 from calque.encoders.static import save_static
-from calque.files import is_done
+from calque.errors import MissingExtra
+from calque.files import is_done, write_json
 from calque.pipeline.aligning import align
 from calque.pipeline.linking import link
 from calque.pipeline.measuring import measure_words
 from calque.pipeline.reporting import report
 from calque.pipeline.runs import running
-from calque.recipe import Recipe
+from calque.recipe import Device, Recipe
+from calque.text.languages import language_name
 from calque.text.world import LANGUAGES, world_sentences, write_world
 
-#: How the demo aligns: training-free rows first, so that a win of rotation can be attributed.
-DEMO_METHODS = ("centring", "rotation", "centred-rotation")
+#: Is told what the demo does, each step as the command line that does the same.
+Tell: TypeAlias = Callable[[str], None]
+
+DEMO_ENCODER = "e5-small-q4"
+#: How real languages are aligned: centring by itself, so that a win of the rotation can be attributed.
+DEMO_METHODS: Mapping[str, dict[str, Any]] = {"centring": {}, "centred-rotation": {"shrink": "auto"}}
+WORLD_METHODS = ("centring", "rotation", "centred-rotation")
+
+OWN_BITEXT = (
+    (
+        "Link the words of two files, a sentence a line.",
+        "calque link corpus.en corpus.de --languages en de --test 500 --out links",
+    ),
+    (
+        "Learn where the language lies.",
+        f"calque align --encoder {DEMO_ENCODER} --pairs links/train --layers all --shrink auto --out aligned",
+    ),
+    (
+        "See whether it helped, on sentences it has not learned from.",
+        f"calque measure words --encoder {DEMO_ENCODER} --encoder aligned --pairs links/test --out words",
+    ),
+    ("Make a page such as this one.", "calque report words"),
+)
 
 
 class WorldRecipe(Recipe):
@@ -51,39 +78,131 @@ def world(out: str | Path, *, overwrite: bool = False, **settings: object) -> Pa
 
 
 def demo(
-    out: str | Path = "runs/demo", *, seed: int = 0, tell: Callable[[str], None] = lambda line: None
+    out: str | Path = "runs/demo",
+    *,
+    world: bool = False,
+    seed: int = 0,
+    device: str = "auto",
+    tell: Tell = lambda line: None,
 ) -> Path:
-    """The whole flow on the world: link, align three ways, measure, page. Returns the page's path.
+    """The whole flow: link, align, measure, page. Returns the page's path.
 
-    Steps that stand from an earlier call are not done again. `tell` is told each step as a command line.
+    On real languages with e5-small-q4; on an invented world when asked, or without the extra e5. Steps that
+    stand from an earlier call are not done again.
     """
     folder = Path(out)
-    tell(f"calque world --out {folder / 'world'}")
-    made = world(folder / "world", seed=seed)
-    text = made / "text" / "en-far.tsv"
-    tell(f"calque link {text} --languages en far --tokenised --dev 500 --test 500 --out {folder / 'links'}")
-    link(text, ("en", "far"), out=folder / "links", tokenised=True, dev=500, test=500, seed=seed)
+    if not world:
+        try:
+            return _on_languages(folder, seed, device, tell)
+        except MissingExtra as missing:
+            tell(f"{missing}; running on an invented world instead")
+    return _on_the_world(folder / "world", seed, tell)
+
+
+# ------------------------------------------------------------------------------------- real languages
+
+
+def _on_languages(folder: Path, seed: int, device: str, tell: Tell) -> Path:
+    # Held here, so that every verb finds it in use and none reads it again.
+    encoder = open_encoder(DEMO_ENCODER, EncoderOptions(device=Device.parse(device)))
+    tell(f"the corpus in {len(languages()) + 1} languages: {folder / 'text'}")
+    write_corpus(folder / "text")
+    shared: dict[str, Any] = {"seed": seed, "device": device}
+    pairs = [f"{PIVOT}-{code}" for code in languages()]
+    for pair in pairs:
+        _link_pair(folder, pair, tell, **shared)
+    learned = [folder / "links" / pair / "train" for pair in pairs]
+    encoders = [DEMO_ENCODER]
+    for method, settings in DEMO_METHODS.items():
+        given: dict[str, Any] = {"method": method, "layers": "all", **settings, "out": folder / method}
+        tell(command("align", encoder=DEMO_ENCODER, pairs=learned, **given))
+        align(DEMO_ENCODER, learned, **given, **shared)
+        encoders.append(str(folder / method))
+    scored, out = [folder / "gold" / pair / "test" for pair in pairs], folder / "words"
+    labels = [DEMO_ENCODER, *(method.replace("-", " ") for method in DEMO_METHODS)]
+    tell(command("measure words", encoder=encoders, label=labels, pairs=scored, out=out))
+    run = measure_words(encoders, scored, labels=labels, out=out, **shared)
+    write_json(out / "artifacts" / "about.json", _about(run.counts))
+    tell(command("report", out))
+    del encoder
+    return report(out)
+
+
+def _link_pair(folder: Path, pair: str, tell: Tell, **shared: Any) -> None:
+    """Link the sentences to learn from by similarity; take the hand-made links of the others to score."""
+    text, codes = folder / "text", (PIVOT, pair.removeprefix(f"{PIVOT}-"))
+    similar: dict[str, Any] = {"linker": "mutual", "encoder": DEMO_ENCODER, "out": folder / "links" / pair}
+    by_hand: dict[str, Any] = {
+        "links": str(text / f"{pair}.test.links"),
+        "test": scored_count(),
+        "out": folder / "gold" / pair,
+    }
+    for part, given in (("train", similar), ("test", by_hand)):
+        tell(command("link", text / f"{pair}.{part}.tsv", languages=codes, tokenised=True, **given))
+        link(text / f"{pair}.{part}.tsv", codes, tokenised=True, **given, **shared)
+
+
+def _about(counts: Mapping[str, int]) -> dict[str, Any]:
+    """What the page says at its top and its end."""
+    names = [language_name(code) for code in languages()]
+    listed = f"{', '.join(names[:-1])} and {names[-1]}"
+    learned = len(sentences(PIVOT)) - scored_count()
+    return {
+        "title": f"Does alignment help {DEMO_ENCODER} in {listed}?",
+        "summary": (
+            f"Words of {learned} English sentences and their translations were linked by machine, and from "
+            f"these links {DEMO_ENCODER} was aligned to English. Before and after, it was asked to find the "
+            f"translations of {counts['scored']:,} words in {scored_count()} other sentences, linked by hand."
+        ),
+        "next": [{"text": text, "command": line} for text, line in OWN_BITEXT],
+    }
+
+
+# ---------------------------------------------------------------------------------------------- world
+
+
+def _on_the_world(folder: Path, seed: int, tell: Tell) -> Path:
+    tell(command("world", out=folder / "made"))
+    made = world(folder / "made", seed=seed)
+    text, links = made / "text" / "en-far.tsv", folder / "links"
+    split: dict[str, Any] = {
+        "languages": ("en", "far"),
+        "tokenised": True,
+        "dev": 500,
+        "test": 500,
+        "out": links,
+    }
+    tell(command("link", text, **split))
+    link(text, seed=seed, **split)
     encoders = [str(made / "encoder")]
-    for method in DEMO_METHODS:
-        target = folder / method
-        tell(
-            f"calque align --encoder {encoders[0]} --pairs {folder / 'links' / 'train'} "
-            f"--method {method} --out {target}"
-        )
-        align(encoders[0], folder / "links" / "train", out=target, method=method, seed=seed)
-        encoders.append(str(target))
-    return _measured(encoders, folder, seed, tell)
-
-
-def _measured(encoders: Sequence[str], folder: Path, seed: int, tell: Callable[[str], None]) -> Path:
-    named = " ".join(f"--encoder {encoder}" for encoder in encoders)
-    test, out = folder / "links" / "test", folder / "words"
-    tell(f"calque measure words {named} --pairs {test} --sentence-augmented --include-seen --out {out}")
+    for method in WORLD_METHODS:
+        tell(command("align", encoder=encoders[0], pairs=links / "train", method=method, out=folder / method))
+        align(encoders[0], links / "train", method=method, out=folder / method, seed=seed)
+        encoders.append(str(folder / method))
     # Static vectors know no context, so that of the sentence is added. The world is small, so nearly all its
     # words are seen in training: seen and unseen are told apart in the breakdown.
-    labels = ["count vectors", *DEMO_METHODS]
-    measure_words(
-        encoders, test, out=out, labels=labels, sentence_augmented=True, include_seen=True, seed=seed
-    )
-    tell(f"calque report {folder / 'words'}")
+    given: dict[str, Any] = {"sentence_augmented": True, "include_seen": True, "out": folder / "words"}
+    labels = ["count vectors", *WORLD_METHODS]
+    tell(command("measure words", encoder=encoders, label=labels, pairs=links / "test", **given))
+    measure_words(encoders, links / "test", labels=labels, seed=seed, **given)
+    tell(command("report", folder / "words"))
     return report(folder / "words")
+
+
+def command(verb: str, *arguments: object, **options: object) -> str:
+    """The command line with these options: lists are repeated, pairs follow their option, flags stand alone.
+
+    >>> command("link", "a b.tsv", languages=("en", "de"), pairs=["x", "y"], tokenised=True)
+    "calque link 'a b.tsv' --languages en de --pairs x --pairs y --tokenised"
+    """
+    words = ["calque", *verb.split(), *map(str, arguments)]
+    for name, value in options.items():
+        flag = f"--{name.replace('_', '-')}"
+        if value is True:
+            words.append(flag)
+        elif isinstance(value, tuple):
+            words += [flag, *map(str, value)]
+        else:
+            for one in value if isinstance(value, list) else [value]:
+                words += [flag, str(one)]
+    return shlex.join(words)

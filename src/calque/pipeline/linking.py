@@ -144,7 +144,8 @@ def _inputs(recipe: LinkRecipe, encoder: Encoder | None) -> dict[str, str]:
 def _run(recipe: LinkRecipe, run: Running, encoder: Encoder | None) -> None:
     with run.stage("read"):
         bitext = _read(recipe, encoder)
-    if recipe.dev + recipe.test >= len(bitext):
+    # Links made elsewhere may all be there to score with.
+    if recipe.dev + recipe.test >= len(bitext) + (recipe.links is not None):
         raise BadSetting(
             f"--dev {recipe.dev} and --test {recipe.test} leave nothing to train on",
             remedy=f"the corpus holds {len(bitext)} pairs after cleaning",
