@@ -3,6 +3,7 @@ import re
 import shlex
 import subprocess
 import sys
+from contextlib import suppress
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -214,7 +215,9 @@ def test_five_languages_are_one_page(five: Path) -> None:
     assert re.search(r"Centring \(\+4\.\d points\) helped; centred rotation \(−10\.\d points\) hurt", first)
     for words in ("Language by language", "Layer by layer", "Every figure", "On your own bitext"):
         assert len(headings(text, words)) == 1, words
-    assert len(re.findall("<svg xmlns", text)) == 1 + 6, "one picture of all languages, a curve each, a mean"
+    assert len(re.findall("<svg xmlns", text)) == 1 + 6 + 6, (
+        "one of all languages; curves and gains, a mean each"
+    )
     assert "Helped in German, Spanish, Hindi and Russian; no evidence in Chinese." in seen.text
     assert "Hurt in all 5 languages." in seen.text
     assert "Layer 1, where base is best" in seen.text or "layer 1, where base is best" in seen.text
@@ -373,3 +376,25 @@ def test_a_page_needs_no_torch(made, scored) -> None:
         "write_page(Path(sys.argv[1])); assert not {'torch', 'transformers'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code, str(folder)], check=True)
+
+
+def test_the_commands_for_a_bitext_of_ones_own_work(
+    made, scored, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from calque.cli import main
+    from calque.pipeline import world
+
+    monkeypatch.chdir(tmp_path)
+    world("world", count=700, width=20)
+    folder = made("run", scored(languages=("en", "far"), layers=(0,), bins=False))
+    write_text(folder / "recipe.toml", 'verb = "measure words"\nencoders = ["world/encoder"]\n')
+    text, _ = page(folder)
+    own = html.unescape(text[text.index("On your own bitext") :])
+    commands = [shlex.split(command) for command in re.findall(r"<pre>(calque .*?)</pre>", own)]
+    assert [command[1] for command in commands] == ["link", "align", "measure", "report"]
+    Path("my.tsv").write_bytes(Path("world/text/en-far.tsv").read_bytes())
+    for command in commands:
+        monkeypatch.setattr(sys, "argv", command)
+        with suppress(SystemExit):
+            main()
+    assert (tmp_path / "runs" / "words" / "report.html").is_file()

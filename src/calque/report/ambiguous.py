@@ -17,14 +17,14 @@ class Answer:
     gold: Place
     retrieved: Mapping[str, Found]
 
-    @property
-    def wrong(self) -> list[tuple[list[str], Place]]:
-        """What was found in place of the right word, and by which encoders."""
+    def wrong(self, encoders: Sequence[str]) -> dict[Place, list[str]]:
+        """What was found in place of the right word, and by which of these encoders."""
         held: dict[Place, list[str]] = {}
-        for label, found in self.retrieved.items():
-            if not found.hit:
+        for label in encoders:
+            found = self.retrieved.get(label)
+            if found is not None and not found.hit:
                 held.setdefault(found.place, []).append(label)
-        return [(labels, place) for place, labels in held.items()]
+        return held
 
 
 @dataclass(frozen=True)

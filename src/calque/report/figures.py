@@ -278,7 +278,7 @@ def _dots(line: Series, field: _Field, place: int, unit: str, size: float) -> li
 
 def _curve_words(series: Sequence[Series], unit: str) -> str:
     told = []
-    for line in series:
+    for line in (line for line in series if line.points):
         (first, start), (last, end) = line.points[0], line.points[-1]
         told.append(f"{line.label}: {start.told(unit)} at layer {first}, {end.told(unit)} at layer {last}.")
     return " ".join(told)

@@ -41,8 +41,8 @@ def shared_layers(panels: Sequence[Panel]) -> tuple[int | None, ...]:
 
 
 def mean_panel(panels: Sequence[Panel]) -> Panel:
-    """The mean of several languages as a panel: scores at every layer, with intervals; differences, with
-    tests, at the layers that are judged (the verdict's own and the last)."""
+    """The mean of several languages as a panel: scores and differences at every layer, with intervals; tests
+    at the layers that are judged, which are the verdict's own and the last."""
     first, layers = panels[0], shared_layers(panels)
     scores = [
         _with_interval(panels, score)
@@ -50,8 +50,13 @@ def mean_panel(panels: Sequence[Panel]) -> Panel:
         for layer in layers
         if (score := _mean(panels, name, layer))
     ]
-    judged = dict.fromkeys([verdict_layer(panels), *layers[-1:]])
-    changes = [c for name in first.encoders for layer in judged if (c := _change(panels, name, layer))]
+    judged = {verdict_layer(panels), *layers[-1:]}
+    changes = [
+        change
+        for name in first.encoders
+        for layer in layers
+        if (change := _change(panels, name, layer, tested=layer in judged))
+    ]
     return replace(first, results=(*scores, *changes), name=f"mean of {len(panels)} languages")
 
 
@@ -64,7 +69,7 @@ def _with_interval(panels: Sequence[Panel], mean: Result) -> Result:
     return mean if values is None else replace(mean, **asdict(mean_interval(values)))
 
 
-def _change(panels: Sequence[Panel], encoder: str, layer: int | None) -> Result | None:
+def _change(panels: Sequence[Panel], encoder: str, layer: int | None, *, tested: bool) -> Result | None:
     mean = _plain_mean([panel.change(encoder, layer) for panel in panels])
     if mean is None or mean.baseline is None:
         return None
@@ -72,7 +77,8 @@ def _change(panels: Sequence[Panel], encoder: str, layer: int | None) -> Result 
     if before is None or after is None:
         return mean
     gains = [replace(b, gain=b.gain - a.gain) for a, b in zip(before, after, strict=True)]
-    return replace(mean, p=mean_test(gains), note="permutation", **asdict(mean_interval(gains)))
+    p = mean_test(gains) if tested else None
+    return replace(mean, p=p, note="permutation", **asdict(mean_interval(gains)))
 
 
 def _plain_mean(held: Sequence[Result | None]) -> Result | None:

@@ -167,6 +167,15 @@ class LanguageView:
 
 
 @dataclass(frozen=True)
+class Curves:
+    """Figures over the layers of one language pair or of the mean, and what is gained over the baseline."""
+
+    name: str
+    figure: Markup
+    gain: Markup | None
+
+
+@dataclass(frozen=True)
 class SetView:
     """What the page shows of one measure, in one language pair or in several."""
 
@@ -175,7 +184,7 @@ class SetView:
     lines: tuple[str, ...]
     dumbbells: Markup | None
     rows: tuple[LanguageRow, ...]
-    curves: tuple[tuple[str, Markup], ...]
+    curves: tuple[Curves, ...]
     languages: tuple[LanguageView, ...]
 
 
@@ -368,27 +377,55 @@ def _mark(result: Result, scale: float) -> Mark:
     )
 
 
-def _curves(held: Compared) -> Iterator[tuple[str, Markup]]:
+def _curves(held: Compared) -> Iterator[Curves]:
     """The figures over the layers, a picture a language on one axis, the mean of several first."""
-    drawn = [(name, panel) for name, panel in zip(held.names, held.panels, strict=True)]
+    drawn = list(zip(held.names, held.panels, strict=True))
     if held.many:
         drawn.insert(0, (f"Mean of {len(held.panels)} languages", held.whole))
-    series = [_series(panel) for _, panel in drawn]
-    marks = [mark for lines in series for line in lines for _, mark in line.points]
-    for (name, panel), lines in zip(drawn, series, strict=True):
-        if len({layer for line in lines for layer, _ in line.points}) > 1:
+    scores, gains = [_series(panel) for _, panel in drawn], [_gains(panel) for _, panel in drawn]
+    for (name, panel), own, gain in zip(drawn, scores, gains, strict=True):
+        if len({layer for line in own for layer, _ in line.points}) > 1:
             title = f"{panel.title}: {panel.metric} by layer"
-            unit, marked = panel.reading.unit, held.layer if panel.baseline else None
-            yield name, layer_curve(lines, title=title, unit=unit, small=held.many, marked=marked, also=marks)
+            marked = held.layer if panel.baseline else None
+            figure = layer_curve(
+                own,
+                title=title,
+                unit=panel.reading.unit,
+                small=held.many,
+                marked=marked,
+                also=_every(scores),
+            )
+            yield Curves(name, figure, _gain_curve(panel, gain, _every(gains), marked))
+
+
+def _gain_curve(
+    panel: Panel, gains: Sequence[Series], also: Sequence[Mark], marked: int | None
+) -> Markup | None:
+    """Differences over the layers, with the baseline as the line at zero."""
+    if panel.baseline is None or not any(len(line.points) > 1 for line in gains):
+        return None
+    zero = Series(panel.baseline, tuple((layer, Mark(0.0)) for layer in panel.layers if layer is not None))
+    title = f"{panel.title}: difference to {panel.baseline} by layer"
+    return layer_curve([zero, *gains], title=title, unit="", small=True, marked=marked, also=also)
 
 
 def _series(panel: Panel) -> list[Series]:
-    scale, made = panel.reading.scale, []
-    for name in panel.encoders:
-        held = [(layer, panel.score(name, layer)) for layer in panel.layers if layer is not None]
-        points = tuple((layer, _mark(score, scale)) for layer, score in held if score is not None)
-        made.append(Series(name, points))
-    return [line for line in made if line.points]
+    return [_line(name, panel, [panel.score(name, at) for at in panel.layers]) for name in panel.encoders]
+
+
+def _gains(panel: Panel) -> list[Series]:
+    others = [name for name in panel.encoders if name != panel.baseline]
+    return [_line(name, panel, [panel.change(name, at) for at in panel.layers]) for name in others]
+
+
+def _line(name: str, panel: Panel, held: Sequence[Result | None]) -> Series:
+    found = [result for result in held if result is not None]
+    scale = panel.reading.scale
+    return Series(name, tuple((r.layer, _mark(r, scale)) for r in found if r.layer is not None))
+
+
+def _every(drawn: Sequence[Sequence[Series]]) -> list[Mark]:
+    return [mark for lines in drawn for line in lines for _, mark in line.points]
 
 
 def _dumbbells(held: Compared) -> Markup | None:

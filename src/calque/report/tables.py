@@ -125,10 +125,9 @@ def _table(title: str, note: str) -> Table:
 def _languages_table(held: Compared) -> Table:
     """One row a language and one for their mean, one column an encoder, at the verdict's layer."""
     panel, encoders = held.whole, held.whole.encoders
-    where = "" if held.layer is None else f" at layer {held.layer}"
-    best = "" if held.layer is None else f"where {encoders[0]} is best on average; "
+    where = "" if held.layer is None else f" at layer {held.layer}, where {encoders[0]} is best"
     unit = " %" if panel.reading.percent else ""
-    table = _table(f"{panel.activity}: {panel.metric}{unit}{where}", best + _NOTE)
+    table = _table(f"{panel.activity}: {panel.metric}{unit}{where}", _NOTE)
     table.add_column("language", overflow="fold")
     for name in encoders:
         table.add_column(Text(name), justify="right", overflow="fold")
