@@ -323,6 +323,33 @@ def test_the_command_on_a_page_repeats_its_run(
     assert (out / "finished.json").stat().st_mtime_ns == before, "the same recipe"
 
 
+def test_the_demo_is_told_step_by_step_or_as_json(
+    calque: Runner, world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("--encoder", world / "world" / "encoder", "--pairs", world / "links" / "test", "--include-seen")
+    assert calque("measure", "words", *words, "--out", tmp_path / "words").code == 0
+    page = Path(calque("report", tmp_path / "words").out.strip())
+    asked: list[object] = []
+
+    def demo(out: Path, *, tell: Callable[[str], None], **settings: object) -> Path:
+        asked.append((out, settings))
+        tell("a step")
+        tell("calque report words")
+        return page
+
+    monkeypatch.setattr("calque.pipeline.demo", demo)
+    told = calque("demo", "--world", "--seed", 3, "--device", "cpu", "--out", tmp_path / "demo")
+    assert asked == [(tmp_path / "demo", {"world": True, "seed": 3, "device": "cpu"})]
+    assert told.out.startswith("a step\n$ calque report words\n") and f"page: {page}" in told.out
+    silent = calque("demo", "--quiet")
+    assert (silent.code, silent.out, silent.err) == (0, "", "")
+    record = json.loads(calque("demo", "--json").out)
+    assert record["page"] == str(page) and record["verdict"]
+    assert {row["metric"] for row in record["results"]} == {
+        result.metric for result in load_results(tmp_path / "words" / "results.jsonl")
+    }
+
+
 # --------------------------------------------------------------------------------------------- doctor
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 #: What each verb's help ends with: one story in this order, from an empty folder on. A test types all of it.
 EXAMPLES: dict[str, tuple[str, ...]] = {
-    "demo": ("calque demo",),
+    "demo": ("calque demo --world",),
     "world": ("calque world --count 1000 --out world",),
     "link": (
         "calque link world/text/en-far.tsv --languages en far --tokenised \\\n    --test 200 --out links",
@@ -589,10 +589,10 @@ def _left_out(counts: Mapping[str, int]) -> str:
 @app.command("report", cls=Verb)
 def report_command(
     folder: Annotated[Path, typer.Argument(help="A run folder.")],
-    quiet: Quiet = False,
-    as_json: AsJson = False,
     device: DeviceName = "auto",
     dtype: DtypeName = "float32",
+    quiet: Quiet = False,
+    as_json: AsJson = False,
     seed: Seed = 0,
 ) -> None:
     """Write one self-contained HTML page for a run, and print its path."""
@@ -659,11 +659,11 @@ def world_command(
     out: Out,
     count: Annotated[int, typer.Option(help="Sentences of the bitext.")] = 5000,
     width: Annotated[int, typer.Option(help="Of the count vectors.")] = 100,
+    device: DeviceName = "auto",
+    dtype: DtypeName = "float32",
     overwrite: Overwrite = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
-    device: DeviceName = "auto",
-    dtype: DtypeName = "float32",
     seed: Seed = 0,
 ) -> None:
     """Write an invented universe: parallel text in three languages, gold links, treebanks, count vectors."""
@@ -678,25 +678,35 @@ def world_command(
 @app.command("demo", cls=Verb)
 def demo_command(
     out: Annotated[Path, typer.Option(metavar="<folder>", help="Folder to write.")] = Path("runs/demo"),
+    world: Annotated[
+        bool,
+        typer.Option("--world", help="On an invented language and count vectors; needs no optional package."),
+    ] = False,
+    device: DeviceName = "auto",
     quiet: Quiet = False,
     as_json: AsJson = False,
-    device: DeviceName = "auto",
-    dtype: DtypeName = "float32",
     seed: Seed = 0,
 ) -> None:
-    """The whole flow on the world, offline, in a minute or two: link, align, measure, page."""
+    """The whole flow on a few real languages, offline: link, align, measure, page."""
     from calque.pipeline import demo
     from calque.report.collect import collect
     from calque.report.tables import summary_table, verdict_line
+    from calque.store import load_results, result_line
+
+    def tell(line: str) -> None:
+        _tell(quiet or as_json, False, {}, f"$ {line}" if line.startswith("calque ") else line)
 
     with _showing(quiet, as_json):
-        page = demo(
-            out, seed=seed, tell=lambda line: _tell(quiet, as_json, {}, f"$ {line}") if not as_json else None
-        )
-    if quiet or as_json:
-        return _tell(quiet, as_json, {"page": page})
-    held = collect(page.parent)
-    _tell(quiet, as_json, {}, summary_table(held), verdict_line(held), f"page: {page}")
+        page = demo(out, world=world, seed=seed, device=device, tell=tell)
+    if quiet:
+        return
+    held, results = collect(page.parent), load_results(page.parent / "results.jsonl")
+    record = {
+        "page": page,
+        "verdict": verdict_line(held),
+        "results": [json.loads(result_line(result)) for result in results],
+    }
+    _tell(quiet, as_json, record, summary_table(held), verdict_line(held), f"page: {page}")
 
 
 # ---------------------------------------------------------------------------------------------- cache
