@@ -169,3 +169,16 @@ def test_several_verdicts_make_one_headline(scored) -> None:
         "b (+8.9 points) and d (+26.8 points) helped; e (−10.0 points) hurt; no evidence for or against c"
     )
     assert together(found[1:2]) == "No evidence that c helped or hurt"
+
+
+def test_a_headline_of_several_says_where_when_it_is_not_everywhere(scored) -> None:
+    results = [
+        replace(r, p=0.9) if r.baseline and r.layer == 12 else r for r in scored(tuple("abc"), bins=False)
+    ]
+    assert together(verdicts(panel_of(results))) == (
+        "b (+8.9 points at layer 8 only) and c (+17.8 points at layer 8 only) helped"
+    )
+    results = [
+        replace(r, p=0.9) if r.baseline and r.layer == 8 else r for r in scored(tuple("abc"), bins=False)
+    ]
+    assert together(verdicts(panel_of(results))).startswith("b (+12.0 points at layer 12 only)")

@@ -149,20 +149,19 @@ def _groups(held: Mapping[str, Sequence[int]]) -> tuple[tuple[int, ...], ...]:
 
 @lru_cache(maxsize=100_000)
 def same_word(a: str, b: str) -> bool:
-    """Whether two words look like forms of one: without accents they share a beginning of at least half of
-    the longer, or differ in at most a third of its letters.
+    """Whether two words look like forms of one, accents apart: one holds the other; or they share a beginning
+    of three letters and half of the shorter; or at most a third of the longer's letters differ.
 
-    >>> same_word("bank", "banken"), same_word("hand", "hände"), same_word("gesehen", "sehen")
+    >>> same_word("hand", "hände"), same_word("банка", "банковском"), same_word("sahen", "sehen")
     (True, True, True)
     >>> same_word("bank", "ufer")
     False
     """
-    first, second = _plain(a), _plain(b)
-    longer = max(len(first), len(second))
-    shared = next((k for k, (x, y) in enumerate(zip_longest(first, second)) if x != y), longer)
-    if 2 * shared >= longer:
+    first, second = sorted((_plain(a), _plain(b)), key=len)
+    shared = next((k for k, (x, y) in enumerate(zip_longest(first, second)) if x != y), len(second))
+    if first in second or (shared >= 3 and 2 * shared >= len(first)):
         return True
-    return 3 * abs(len(first) - len(second)) <= longer and 3 * _edits(first, second) <= longer
+    return 3 * (len(second) - len(first)) <= len(second) and 3 * _edits(first, second) <= len(second)
 
 
 def _plain(word: str) -> str:

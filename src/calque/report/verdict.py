@@ -95,8 +95,14 @@ class Verdict:
             return f"No evidence that {name} helped or hurt"
         if self.last.word == self.best.word:
             return f"{name} {self.word}: {self.size}"
-        where = "at the last layer" if self.last.word == self.word else f"at the best layer of {base}"
+        where = "at the last layer" if self.telling is self.last else f"at the best layer of {base}"
         return f"{name} {self.word}, but only {where}: {self.size}"
+
+    @property
+    def named(self) -> str:
+        """The encoder, with the size of its difference and where, when that is not everywhere."""
+        only = f" at layer {self.telling.layer} only" if self.last.word != self.best.word else ""
+        return f"{self.encoder} ({self.size}{only})" if self.size else self.encoder
 
     @property
     def figures(self) -> tuple[str, str]:
@@ -124,7 +130,7 @@ def together(found: Sequence[Verdict]) -> str:
         return found[0].headline
     told = []
     for word in WORDS:
-        names = listed([f"{v.encoder} ({v.size})" if v.size else v.encoder for v in found if v.word == word])
+        names = listed([v.named for v in found if v.word == word])
         if names:
             told.append(_HEADLINES[word].format(names))
     line = "; ".join(told)
