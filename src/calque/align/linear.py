@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from calque.encoders.aligned import AlignedEncoder
 from calque.errors import BadInput, BadSetting
@@ -150,8 +153,11 @@ class LinearAligner:
         if not self.validate:
             return [self.options] * len(folds)
         solve = CLOSED_FORM[self.method]
-        layers = track(folds, f"shrink {language}", unit="layers")
-        return [replace(self.options, shrink=choose_shrink(layer, solve, self.options)) for layer in layers]
+        # A decomposition gains next to nothing from two threads; two of them at a time gain twice.
+        with threadpool_limits(1, "blas"), ThreadPoolExecutor(os.cpu_count()) as pool:
+            found = pool.map(lambda layer: choose_shrink(layer, solve, self.options), folds)
+            shrinks = list(track(found, f"shrink {language}", len(folds), "layers"))
+        return [replace(self.options, shrink=shrink) for shrink in shrinks]
 
     def _streamed(
         self,
