@@ -27,6 +27,8 @@ from calque.text.world import LANGUAGES, world_sentences, write_world
 Tell: TypeAlias = Callable[[str], None]
 
 DEMO_ENCODER = "e5-small-q4"
+#: The layer whose similarities link: in the middle, where words are told apart best.
+LINK_LAYER = "8"
 #: How real languages are aligned: centring by itself, so that a win of the rotation can be attributed.
 DEMO_METHODS: Mapping[str, dict[str, Any]] = {"centring": {}, "centred-rotation": {"shrink": "auto"}}
 WORLD_METHODS = ("centring", "rotation", "centred-rotation")
@@ -115,12 +117,12 @@ def _on_languages(folder: Path, seed: int, device: str, tell: Tell) -> Path:
     encoders = [DEMO_ENCODER]
     for method, settings in DEMO_METHODS.items():
         given: dict[str, Any] = {"method": method, "layers": "all", **settings, "out": folder / method}
-        tell(command("align", encoder=DEMO_ENCODER, pairs=learned, **given))
+        tell(command("align", encoder=DEMO_ENCODER, pairs=learned, **given, **shared))
         align(DEMO_ENCODER, learned, **given, **shared)
         encoders.append(str(folder / method))
     scored, out = [folder / "gold" / pair / "test" for pair in pairs], folder / "words"
     labels = [DEMO_ENCODER, *(method.replace("-", " ") for method in DEMO_METHODS)]
-    tell(command("measure words", encoder=encoders, label=labels, pairs=scored, out=out))
+    tell(command("measure words", encoder=encoders, label=labels, pairs=scored, out=out, **shared))
     run = measure_words(encoders, scored, labels=labels, out=out, **shared)
     write_json(out / "artifacts" / "about.json", _about(run.counts))
     tell(command("report", out))
@@ -131,14 +133,19 @@ def _on_languages(folder: Path, seed: int, device: str, tell: Tell) -> Path:
 def _link_pair(folder: Path, pair: str, tell: Tell, **shared: Any) -> None:
     """Link the sentences to learn from by similarity; take the hand-made links of the others to score."""
     text, codes = folder / "text", (PIVOT, pair.removeprefix(f"{PIVOT}-"))
-    similar: dict[str, Any] = {"linker": "mutual", "encoder": DEMO_ENCODER, "out": folder / "links" / pair}
+    similar: dict[str, Any] = {
+        "linker": "mutual",
+        "encoder": DEMO_ENCODER,
+        "layer": LINK_LAYER,
+        "out": folder / "links" / pair,
+    }
     by_hand: dict[str, Any] = {
         "links": str(text / f"{pair}.test.links"),
         "test": scored_count(),
         "out": folder / "gold" / pair,
     }
     for part, given in (("train", similar), ("test", by_hand)):
-        tell(command("link", text / f"{pair}.{part}.tsv", languages=codes, tokenised=True, **given))
+        tell(command("link", text / f"{pair}.{part}.tsv", languages=codes, tokenised=True, **given, **shared))
         link(text / f"{pair}.{part}.tsv", codes, tokenised=True, **given, **shared)
 
 
@@ -162,7 +169,7 @@ def _about(counts: Mapping[str, int]) -> dict[str, Any]:
 
 
 def _on_the_world(folder: Path, seed: int, tell: Tell) -> Path:
-    tell(command("world", out=folder / "made"))
+    tell(command("world", out=folder / "made", seed=seed))
     made = world(folder / "made", seed=seed)
     text, links = made / "text" / "en-far.tsv", folder / "links"
     split: dict[str, Any] = {
@@ -171,33 +178,43 @@ def _on_the_world(folder: Path, seed: int, tell: Tell) -> Path:
         "dev": 500,
         "test": 500,
         "out": links,
+        "seed": seed,
     }
     tell(command("link", text, **split))
-    link(text, seed=seed, **split)
+    link(text, **split)
     encoders = [str(made / "encoder")]
     for method in WORLD_METHODS:
-        tell(command("align", encoder=encoders[0], pairs=links / "train", method=method, out=folder / method))
-        align(encoders[0], links / "train", method=method, out=folder / method, seed=seed)
+        told: dict[str, Any] = {"method": method, "out": folder / method, "seed": seed}
+        tell(command("align", encoder=encoders[0], pairs=links / "train", **told))
+        align(encoders[0], links / "train", **told)
         encoders.append(str(folder / method))
     # Static vectors know no context, so that of the sentence is added. The world is small, so nearly all its
     # words are seen in training: seen and unseen are told apart in the breakdown.
-    given: dict[str, Any] = {"sentence_augmented": True, "include_seen": True, "out": folder / "words"}
-    labels = ["count vectors", *WORLD_METHODS]
-    tell(command("measure words", encoder=encoders, label=labels, pairs=links / "test", **given))
-    measure_words(encoders, links / "test", labels=labels, seed=seed, **given)
-    tell(command("report", folder / "words"))
-    return report(folder / "words")
+    given: dict[str, Any] = {"sentence_augmented": True, "include_seen": True, "seed": seed}
+    labels, out = ["count vectors", *WORLD_METHODS], folder / "words"
+    tell(command("measure words", encoder=encoders, label=labels, pairs=links / "test", out=out, **given))
+    measure_words(encoders, links / "test", labels=labels, out=out, **given)
+    tell(command("report", out))
+    return report(out)
+
+
+#: What a command need not say.
+USUAL: Mapping[str, object] = {"seed": 0, "device": "auto"}
 
 
 def command(verb: str, *arguments: object, **options: object) -> str:
-    """The command line with these options: lists are repeated, pairs follow their option, flags stand alone.
+    """The command line with these options, but for usual ones.
 
-    >>> command("link", "a b.tsv", languages=("en", "de"), pairs=["x", "y"], tokenised=True)
+    Lists are repeated, tuples follow their option, flags stand alone.
+
+    >>> command("link", "a b.tsv", languages=("en", "de"), pairs=["x", "y"], tokenised=True, seed=0)
     "calque link 'a b.tsv' --languages en de --pairs x --pairs y --tokenised"
     """
     words = ["calque", *verb.split(), *map(str, arguments)]
     for name, value in options.items():
         flag = f"--{name.replace('_', '-')}"
+        if name in USUAL and value == USUAL[name]:
+            continue
         if value is True:
             words.append(flag)
         elif isinstance(value, tuple):
