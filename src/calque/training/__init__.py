@@ -1,0 +1,1 @@
+"""The one training loop: resume, several processes, schedules, partial training."""
