@@ -35,6 +35,10 @@ class BadSetting(CalqueError):
     """An option out of its bounds, unknown, or at odds with another."""
 
 
+class TrainingStopped(CalqueError):
+    """A training that cannot go on; says at which step, why, and what was kept."""
+
+
 class MissingExtra(CalqueError):
     """A feature whose optional package is not installed; says the pip line that installs it."""
 

@@ -6,10 +6,10 @@ A library call is silent unless it runs inside `shown()`; a bar appears only whe
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Iterable, Iterator, Sized
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 T = TypeVar("T")
 PATIENCE = 2.0
@@ -27,14 +27,23 @@ def shown(on: bool = True) -> Iterator[None]:
         _show.reset(token)
 
 
+class Advance(Protocol):
+    """Says how many more are done; a note stands in place of the rate."""
+
+    def __call__(self, more: int, note: str = "") -> None: ...
+
+
 @contextmanager
-def bar(label: str, total: int | None = None, unit: str = "") -> Iterator[Callable[[int], None]]:
-    """A function to call with how many more are done. Draws rate and time left after two seconds."""
+def bar(label: str, total: int | None = None, unit: str = "", done: int = 0) -> Iterator[Advance]:
+    """A function to call with how many more are done. Draws rate and time left after two seconds.
+
+    `done` is how many were done before.
+    """
     from rich.console import Console
 
     screen = Console(stderr=True)
     if not _show.get() or not screen.is_terminal:
-        yield lambda done: None
+        yield lambda more, note="": None
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -48,17 +57,17 @@ def bar(label: str, total: int | None = None, unit: str = "") -> Iterator[Callab
         console=screen,
         transient=True,
     )
-    task = progress.add_task(label, total=total, rate="")
-    began, done, started = time.monotonic(), 0, False
+    task = progress.add_task(label, total=total, completed=done, rate="")
+    began, new, started = time.monotonic(), 0, False
 
-    def advance(more: int) -> None:
-        nonlocal done, started
-        done += more
+    def advance(more: int, note: str = "") -> None:
+        nonlocal new, started
+        new += more
         spent = time.monotonic() - began
         if not started and spent > PATIENCE:
             progress.start()
             started = True
-        progress.update(task, advance=more, rate=f"{done / max(spent, 1e-9):,.0f} {unit}/s")
+        progress.update(task, advance=more, rate=note or f"{new / max(spent, 1e-9):,.0f} {unit}/s")
 
     try:
         yield advance

@@ -1,0 +1,96 @@
+"""The processes that train together: each computes its share, and gathers what it needs of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as dist
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Crew:
+    """One of `size` processes. Losses are shares that add up to the loss of all; so are gradients."""
+
+    rank: int = 0
+    size: int = 1
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+
+    @classmethod
+    def alone(cls, device: torch.device | str = "cpu") -> Crew:
+        """One process by itself."""
+        return cls(device=torch.device(device))
+
+    def share(self, rows: Sequence[T]) -> Sequence[T]:
+        """This process's part of what all work on."""
+        return rows[self.rank :: self.size]
+
+    def total(self, value: torch.Tensor | float) -> torch.Tensor:
+        """The sum over all processes, without gradient."""
+        summed = torch.as_tensor(value, dtype=torch.float64).detach().to(self.device, copy=True)
+        if self.size > 1:
+            dist.all_reduce(summed)
+        return summed
+
+    def every(self, tensor: torch.Tensor) -> list[torch.Tensor]:
+        """A tensor of the same shape from every process, in the order of ranks, without gradient."""
+        if self.size == 1:
+            return [tensor]
+        held = tensor.detach().contiguous().to(self.device)
+        found = [torch.empty_like(held) for _ in range(self.size)]
+        dist.all_gather(found, held)
+        return found
+
+    def gather(self, rows: torch.Tensor) -> torch.Tensor:
+        """The rows of all processes, in the order of ranks; gradients go back to the rows' owners.
+
+        Shape: (n, ...) to (sum of all n, ...); n may differ between processes.
+        """
+        if self.size == 1:
+            return rows
+        gathered: torch.Tensor = _Gather.apply(rows, self, self._counts(len(rows)))  # type: ignore[no-untyped-call]
+        return gathered
+
+    def offset(self, count: int) -> int:
+        """Where this process's `count` rows begin in what `gather` returns."""
+        return 0 if self.size == 1 else sum(self._counts(count)[: self.rank])
+
+    def sum_gradients(self, parameters: Sequence[torch.nn.Parameter]) -> None:
+        """Add up the gradients of all processes; a parameter that one of them did not use counts as zero."""
+        if self.size == 1:
+            return
+        for parameter in parameters:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+            dist.all_reduce(parameter.grad)
+
+    def wait(self) -> None:
+        """Until every process is here."""
+        if self.size > 1:
+            dist.barrier()
+
+    def _counts(self, count: int) -> list[int]:
+        return [int(one) for one in self.every(torch.tensor([count], device=self.device))]
+
+
+class _Gather(torch.autograd.Function):
+    """Rows of all processes; the backward pass sums each row's gradient over them."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: torch.Tensor, crew: Crew, counts: list[int]) -> torch.Tensor:
+        ctx.crew, ctx.counts = crew, counts
+        # Processes exchange blocks of one size.
+        padded = rows.new_zeros((max(counts), *rows.shape[1:]))
+        padded[: len(rows)] = rows
+        return torch.cat([block[:n] for block, n in zip(crew.every(padded), counts, strict=True)])
+
+    @staticmethod
+    def backward(ctx: Any, *slopes: torch.Tensor) -> tuple[torch.Tensor, None, None]:
+        summed = slopes[0].contiguous()
+        dist.all_reduce(summed)
+        first = sum(ctx.counts[: ctx.crew.rank])
+        return summed[first : first + ctx.counts[ctx.crew.rank]], None, None

@@ -1,0 +1,198 @@
+"""The loop: it learns, it goes on after a kill with the same bits, and it knows when to stop."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from calque.errors import BadSetting, TrainingStopped
+from calque.training.checkpoint import checkpoints
+from calque.training.crew import Crew
+from calque.training.loop import HISTORY, Taken, TrainLog, TrainOptions, train
+from calque.training.schedule import Schedule, rate, warmup_steps
+
+
+class Line:
+    """Learns y = Xw from rows with dropout, and counts its own batches as a state that must survive."""
+
+    unit = "rows"
+    terms: Sequence[Any] = ()
+
+    def __init__(self, rows: int = 64, size: int = 8) -> None:
+        made = torch.Generator().manual_seed(0)
+        self.x = torch.randn(rows, 5, generator=made)
+        self.y = self.x @ torch.tensor([1.0, -2.0, 0.5, 0.0, 3.0])
+        self.size = size
+        with torch.random.fork_rng():
+            torch.manual_seed(1)
+            net = torch.nn.Sequential(torch.nn.Dropout(0.1), torch.nn.Linear(5, 16), torch.nn.Linear(16, 1))
+        self.modules = {"net": net}
+        self.count = torch.zeros(1)
+        self.fail_at: int | None = None
+
+    def batches(self, epoch: int) -> list[list[int]]:
+        order = torch.randperm(len(self.x), generator=torch.Generator().manual_seed(epoch)).tolist()
+        return [order[k : k + self.size] for k in range(0, len(order), self.size)]
+
+    def step(self, batch: list[int], crew: Crew) -> Taken:
+        rows = list(crew.share(batch))
+        self.count += 1
+        if self.fail_at is not None and self.count.item() == self.fail_at:
+            raise KeyboardInterrupt
+        apart = self.modules["net"](self.x[rows]).squeeze(1) - self.y[rows]
+        return Taken({"squares": apart.square().sum() / len(batch)}, len(rows), {"count": self.count.item()})
+
+    def state(self) -> dict[str, torch.Tensor]:
+        return {"count": self.count}
+
+    def load_state(self, state: Mapping[str, torch.Tensor]) -> None:
+        self.count = state["count"].clone()
+
+    def weights(self) -> torch.Tensor:
+        return torch.cat([p.detach().flatten() for p in self.modules["net"].parameters()])
+
+
+def fit(task: Line, folder: Path, resume: bool = False, **settings: Any) -> TrainLog:
+    options: dict[str, Any] = {"learning_rate": 0.02, "epochs": 6, "save_every": 5} | settings
+    return train(task, TrainOptions(**options), folder, resume=resume)
+
+
+def test_it_learns_and_tells_every_step(tmp_path: Path) -> None:
+    log = fit(Line(), tmp_path, epochs=40, dropout=False)
+    assert log.steps == len(log.history) == 320
+    assert log.history[-1]["loss"] < 0.01 * log.history[0]["loss"]
+    lines = (tmp_path / HISTORY).read_text().splitlines()
+    assert [json.loads(line)["step"] for line in lines] == list(range(1, 321))
+
+
+@pytest.mark.parametrize("moment", [3, 6, 17, 40])
+def test_a_stopped_training_goes_on_to_the_same_bits(tmp_path: Path, moment: int) -> None:
+    whole = Line()
+    log = fit(whole, tmp_path / "whole")
+    cut = Line()
+    cut.fail_at = moment
+    with pytest.raises(KeyboardInterrupt):
+        fit(cut, tmp_path / "cut")
+    again = Line()
+    resumed = fit(again, tmp_path / "cut", resume=True)
+    assert torch.equal(again.weights(), whole.weights())
+    assert again.count == whole.count
+    without_times = [
+        [{key: value for key, value in one.items() if key != "seconds"} for one in held.history]
+        for held in (log, resumed)
+    ]
+    assert without_times[0] == without_times[1]
+
+
+def test_two_checkpoints_are_kept(tmp_path: Path) -> None:
+    fit(Line(), tmp_path, steps=33)
+    assert [path.name for path in checkpoints(tmp_path)] == ["step-00000025", "step-00000030"]
+
+
+def test_accumulated_batches_equal_one_large_one(tmp_path: Path) -> None:
+    large, small = Line(size=16), Line(size=4)
+    order = large.batches(0)
+    small.batches = lambda epoch: [batch[k : k + 4] for batch in order for k in (0, 4, 8, 12)]  # type: ignore[method-assign]
+    fit(large, tmp_path / "a", epochs=1, dropout=False)
+    fit(small, tmp_path / "b", epochs=1, dropout=False, accumulate=4)
+    torch.testing.assert_close(large.weights(), small.weights(), atol=1e-6, rtol=0)
+
+
+def test_the_best_weights_stay(tmp_path: Path) -> None:
+    task = Line()
+    scores = iter([1.0, 5.0, 2.0, 3.0])
+    seen: list[torch.Tensor] = []
+
+    def evaluate() -> float:
+        seen.append(task.weights().clone())
+        return next(scores)
+
+    options = TrainOptions(learning_rate=0.02, steps=40, evaluate_every=10)
+    log = train(task, options, tmp_path, evaluate=evaluate)
+    assert log.best == 5.0 and torch.equal(task.weights(), seen[1])
+
+
+def test_a_loss_that_is_not_finite_stops_with_the_last_good_checkpoint(tmp_path: Path) -> None:
+    task = Line()
+    step = task.step
+
+    def broken(batch: list[int], crew: Crew) -> Taken:
+        taken = step(batch, crew)
+        return Taken({"squares": taken.losses["squares"] * (math.nan if task.count > 12 else 1)}, 1)
+
+    task.step = broken  # type: ignore[method-assign]
+    with pytest.raises(TrainingStopped, match=r"step 13: the loss squares is not finite.*step-00000010"):
+        fit(task, tmp_path)
+    assert torch.isfinite(task.weights()).all()
+
+
+def test_a_watched_figure_past_its_bound_stops(tmp_path: Path) -> None:
+    with pytest.raises(TrainingStopped, match=r"count is \d+\.\d+, above 14"):
+        fit(Line(), tmp_path, bounds={"count": 14.0})
+
+
+def test_a_term_without_a_graph_moves_the_weights(tmp_path: Path) -> None:
+    class Pull:
+        name = "pull"
+
+        def __init__(self, task: Line) -> None:
+            self.parameters = list(task.modules["net"].parameters())
+            self.origin = [p.detach().clone() for p in self.parameters]
+
+        def add(self) -> float:
+            total = 0.0
+            for p, origin in zip(self.parameters, self.origin, strict=True):
+                apart = p.detach() - origin
+                assert p.grad is not None
+                p.grad.add_(apart, alpha=2e3)
+                total += 1e3 * float(apart.square().sum())
+            return total
+
+    free, held = Line(), Line()
+    held.terms = [Pull(held)]
+    start = free.weights()
+    log = fit(held, tmp_path / "a", clip=None)
+    fit(free, tmp_path / "b", clip=None)
+    assert (held.weights() - start).norm() < 0.2 * (free.weights() - start).norm()
+    assert log.history[5]["losses"]["pull"] > 0
+
+
+def test_processes_that_are_not_there_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadSetting, match=r"1 processes run here, not 2.*torchrun --nproc-per-node 2"):
+        fit(Line(), tmp_path, processes=2)
+
+
+def test_a_frozen_task_is_refused(tmp_path: Path) -> None:
+    task = Line()
+    task.modules["net"].requires_grad_(False)
+    with pytest.raises(BadSetting, match="nothing is trained"):
+        fit(task, tmp_path)
+
+
+def test_schedules_equal_those_of_transformers() -> None:
+    import transformers
+
+    def theirs(make: Any) -> list[float]:
+        adam = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
+        scheduler = make(adam)
+        found = []
+        for _ in range(50):
+            adam.step()
+            scheduler.step()
+            found.append(adam.param_groups[0]["lr"])
+        return found
+
+    linear = theirs(lambda adam: transformers.get_linear_schedule_with_warmup(adam, 10, 50))
+    constant = theirs(lambda adam: transformers.get_constant_schedule_with_warmup(adam, 10))
+    # Theirs begins with a step of rate 0, which changes nothing; ours does not.
+    ours = [rate(Schedule.LINEAR, step, warmup=10, total=50) for step in range(50)]
+    assert ours[:10] == pytest.approx(linear[:10])
+    assert ours[11:] == pytest.approx(linear[10:-1])
+    assert [rate(Schedule.CONSTANT, step, warmup=10, total=50) for step in range(50)] == pytest.approx(
+        constant
+    )
+    assert warmup_steps(0.1, 50) == 5 and warmup_steps(7, 50) == 7
