@@ -66,6 +66,7 @@ class TrainOptions:
     accumulate: int = 1
     dropout: bool = True
     precision: Precision = "float32"
+    cpu: bool = False
     seed: int = 0
     processes: int | None = None
     save_every: int = 200
@@ -164,7 +165,9 @@ def start(options: TrainOptions) -> tuple[Accelerator, Crew]:
         precision = "no"
     if AcceleratorState._shared_state and AcceleratorState().mixed_precision != precision:
         AcceleratorState._reset_state()  # an earlier training of this process chose otherwise
-    accelerator = Accelerator(mixed_precision=precision)
+    # Without being told, accelerate starts no crew of CPUs.
+    cpu = options.cpu or not (torch.cuda.is_available() or torch.backends.mps.is_available())
+    accelerator = Accelerator(mixed_precision=precision, cpu=cpu)
     crew = Crew(accelerator.process_index, accelerator.num_processes, accelerator.device)
     if options.processes is not None and options.processes != crew.size:
         raise BadSetting(
