@@ -94,6 +94,8 @@ class HuggingFaceEncoder:
         self.reader = Reader(
             tokenizer, prefix=options.prefix or "", limit=min(options.max_length, longest_input(self.body))
         )
+        #: What keeps the model from being an ordinary one for now, with what to do before it can be saved.
+        self.unfinished: dict[str, str] = {}
         self._folder = folder
         self._made = self._versions()
         self._hashed: dict[tuple[int, ...], str] = {}
@@ -118,6 +120,8 @@ class HuggingFaceEncoder:
 
     def save(self, folder: Path) -> None:
         """Write a directory that `load` and `AutoModel` read."""
+        for what, remedy in self.unfinished.items():
+            raise BadSetting(f"{self.name} cannot be saved with {what}", remedy=remedy)
         with quiet():
             self.model.save_pretrained(folder)
             self.tokenizer.save_pretrained(folder)
@@ -280,10 +284,10 @@ class HuggingFaceEncoder:
 
     def _run(self, inputs: dict[str, Any], layers: tuple[int, ...], keep: Keep) -> tuple[torch.Tensor, ...]:
         """What `keep` makes of the hidden states at these layers."""
-        if self._blocks is None:
+        if self.blocks is None:
             hidden = self.body(**inputs, output_hidden_states=True).hidden_states
             return tuple(keep(hidden[layer]) for layer in layers)
-        found = tapped(self.body, self._blocks, inputs, frozenset(layers), keep)
+        found = tapped(self.body, self.blocks, inputs, frozenset(layers), keep)
         return tuple(found[layer] for layer in layers)
 
     @contextmanager
@@ -314,7 +318,7 @@ class HuggingFaceEncoder:
         return int(hidden[-1].shape[-1]), len(hidden) - 1
 
     @cached_property
-    def _blocks(self) -> tuple[Any, ...] | None:
+    def blocks(self) -> tuple[Any, ...] | None:
         """The stack of layers, if there is one whose inputs are the hidden states; None otherwise."""
         inputs, hidden = self._probe
         depth = len(hidden) - 1
