@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import platform
+import shutil
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -19,9 +21,10 @@ from calque.encoders.aligned import AlignedEncoder
 from calque.encoders.cached import CachedEncoder
 from calque.encoders.encoder import EncoderOptions
 from calque.encoders.open import open_encoder
-from calque.errors import BadInput
-from calque.files import file_digest, run_folder, text_digest, write_json
+from calque.errors import BadInput, BadSetting
+from calque.files import file_digest, read_json, run_folder, text_digest, write_json
 from calque.recipe import Device, Dtype, Recipe
+from calque.training.checkpoint import checkpoints
 from calque.types import Encoder, WordPairs
 
 PACKAGES = ("numpy", "scipy", "torch", "transformers", "tokenizers", "sil-thot", "sacremoses")
@@ -71,6 +74,29 @@ def running(recipe: Recipe, out: Path) -> Iterator[Running]:
         recipe.save(folder / "recipe.toml")
         write_json(folder / "environment.json", environment())
         write_json(folder / "cost.json", {"seconds": run.seconds, "peak_memory_mb": peak_memory()})
+
+
+def work_folder(out: Path, recipe: Recipe, *, resume: bool, overwrite: bool) -> Path:
+    """Where the checkpoints of a training lie until it is done, checked to be of this very recipe."""
+    work = out.parent / f".{out.name}.training"
+    marker = work / "recipe.json"
+    if checkpoints(work) and not overwrite:
+        if read_json(marker).get("digest") != recipe.digest():
+            raise BadSetting(
+                "an unfinished training of another recipe lies here",
+                where=work,
+                remedy="--overwrite starts anew, another --out leaves it alone",
+            )
+        if not resume:
+            raise BadSetting(
+                "an unfinished training lies here",
+                where=work,
+                remedy="--resume goes on, --overwrite starts anew",
+            )
+    elif os.environ.get("RANK", "0") == "0":
+        shutil.rmtree(work, ignore_errors=True)
+        write_json(marker, {"digest": recipe.digest()})
+    return work
 
 
 def environment() -> dict[str, Any]:
