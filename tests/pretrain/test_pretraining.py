@@ -1,0 +1,109 @@
+"""The verb: an ordinary checkpoint, made once, the same after a kill."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+from calque.encoders.open import open_encoder
+from calque.errors import BadSetting
+from calque.files import read_json
+from calque.pipeline.pretraining import PretrainRecipe, pretrain, world_texts
+from calque.pretrain.masked import MaskedLanguageModel
+
+SMALL: dict[str, Any] = {
+    "sentences": 60,
+    "vocabulary": 400,
+    "layers": 1,
+    "width": 16,
+    "heads": 2,
+    "inner": 16,
+    "steps": 12,
+    "batch_tokens": 256,
+    "max_length": 40,
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return pretrain(tmp_path_factory.mktemp("pretrain") / "model", **SMALL).folder
+
+
+def test_it_is_an_ordinary_checkpoint(folder: Path) -> None:
+    text = world_texts(PretrainRecipe(), 3)[1]
+    model, tokenizer = AutoModelForMaskedLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+    assert model.get_output_embeddings().weight is model.get_input_embeddings().weight
+    read = tokenizer(text[0], is_split_into_words=True, return_tensors="pt")
+    with torch.no_grad():
+        plain = model(**read, output_hidden_states=True).hidden_states
+    encoder = open_encoder(str(folder))
+    found = encoder.word_vectors(text.select([0]), layers=[0, 1], pooling="first")
+    firsts = [read.word_ids().index(i) for i in range(len(text[0]))]
+    for layer in (0, 1):
+        np.testing.assert_allclose(found.layer(layer), plain[layer][0, firsts], atol=1e-5)
+
+
+def test_it_tells_how_well_hidden_pieces_are_guessed(folder: Path) -> None:
+    run = pretrain(folder, **SMALL)
+    told = {(result.languages[0], result.metric) for result in run.results}
+    assert told == {(lang, metric) for lang in ("en", "far") for metric in ("accuracy", "loss", "commonest")}
+    assert read_json(folder / "artifacts" / "training.json")["steps"] == 12
+    assert not folder.with_name(".model.training").exists()
+
+
+def test_what_stands_is_not_made_again_and_not_replaced(folder: Path) -> None:
+    before = (folder / "model.safetensors").stat().st_mtime_ns
+    pretrain(folder, **SMALL)
+    assert (folder / "model.safetensors").stat().st_mtime_ns == before
+    with pytest.raises(BadSetting, match="another recipe"):
+        pretrain(folder, **SMALL | {"seed": 1})
+
+
+def test_killed_and_resumed_it_ends_with_the_same_bits(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step, done = MaskedLanguageModel.step, 0
+
+    def killed(*args: Any) -> Any:
+        nonlocal done
+        done += 1
+        if done > 8:
+            raise KeyboardInterrupt
+        return step(*args)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(MaskedLanguageModel, "step", killed)
+        pretrain(tmp_path / "again", save_every=5, **SMALL)
+    assert not (tmp_path / "again").exists()
+    with pytest.raises(BadSetting, match="another recipe"):
+        pretrain(tmp_path / "again", resume=True, **SMALL | {"steps": 13})
+    with pytest.raises(BadSetting, match="--resume goes on"):
+        pretrain(tmp_path / "again", **SMALL)
+    pretrain(tmp_path / "again", resume=True, **SMALL)
+    weights = [(place / "model.safetensors").read_bytes() for place in (folder, tmp_path / "again")]
+    assert weights[0] == weights[1]
+    assert (folder / "tokenizer.json").read_bytes() == (tmp_path / "again" / "tokenizer.json").read_bytes()
+
+
+def test_minutes_become_steps(tmp_path: Path) -> None:
+    run = pretrain(tmp_path / "timed", minutes=0.01, **SMALL)
+    told = read_json(run.folder / "artifacts" / "training.json")
+    assert 0.15 < told["seconds"] < 2.4
+
+
+def test_there_is_no_parallel_signal() -> None:
+    recipe = PretrainRecipe.build(languages=("en", "near"), seed=2)
+    texts = world_texts(recipe, 200)
+    same = world_texts(PretrainRecipe.build(languages=("near", "en"), seed=2), 200)[1]
+    assert len(texts[0]) == len(same) and texts[0].fingerprint != same.fingerprint
+    assert world_texts(recipe, 200)[1].fingerprint == texts[1].fingerprint
+
+
+def test_mistakes_are_told(tmp_path: Path) -> None:
+    with pytest.raises(BadSetting, match="divisible"):
+        pretrain(tmp_path / "none", **SMALL | {"heads": 3})
+    with pytest.raises(BadSetting, match="nobody speaks"):
+        pretrain(tmp_path / "none", **SMALL | {"languages": ("en", "latin")})
