@@ -1,7 +1,8 @@
-"""An encoder with linear maps: itself an encoder, whose languages meet in one space.
+"""An aligned encoder: itself an encoder, whose languages meet in one space.
 
 A linear alignment cannot be folded into a plain checkpoint (the last operation of BERT is a LayerNorm, and
-maps differ by language), so the maps lie beside the weights and are applied after each layer.
+maps differ by language), so the maps lie beside the weights and are applied after each layer. An encoder that
+was aligned by training has no maps: its weights are the alignment.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ from calque.types import (
 )
 
 ALIGNMENT, MAPS, SEEN = "alignment.json", "maps.safetensors", "seen.tsv.gz"
+_WITH_MAPS = "linear maps beside an ordinary checkpoint: AutoModel loads the weights without them"
+_WITHOUT_MAPS = "the weights themselves are aligned: AutoModel needs nothing but them"
 _KINDS: dict[str, type[Step]] = {"unit": Unit, "shift": Shift, "scale": Scale, "matrix": Matrix}
 
 LanguagePair = tuple[str, str]
@@ -49,7 +52,8 @@ LanguagePair = tuple[str, str]
 class AlignedEncoder(Wrapped):
     """`inner` with maps into `space`; a layer without a map stays as it is, a language without is refused.
 
-    `seen` holds the word-type pairs the maps were learned from, by language pair; `about` says how.
+    Without any maps it is `inner`, for any language. `seen` holds the word-type pairs that the alignment was
+    learned from, by language pair; `about` says how.
     """
 
     inner: Encoder
@@ -64,9 +68,9 @@ class AlignedEncoder(Wrapped):
         return f"{self.inner.name}+{self.about.get('method', 'maps')}"
 
     @property
-    def languages(self) -> frozenset[str]:
+    def languages(self) -> frozenset[str] | None:
         """The languages that reach the present space."""
-        return frozenset(key.language for key in self.maps if key.space == self.space)
+        return frozenset(self.reach(self.space)) if self.maps else self.inner.languages
 
     @property
     def layers(self) -> tuple[int, ...]:
@@ -82,6 +86,8 @@ class AlignedEncoder(Wrapped):
 
     def meeting(self, languages: LanguagePair) -> AlignedEncoder:
         """The same maps, in a space that both languages reach."""
+        if not self.maps:
+            return self
         spaces = {space: self.reach(space) for space in sorted({key.space for key in self.maps})}
         for space in sorted(spaces, key=lambda name: (name != self.space, name)):
             if set(languages) <= spaces[space]:
@@ -105,10 +111,11 @@ class AlignedEncoder(Wrapped):
 
     def map_for(self, language: str, layer: int) -> SpaceMap:
         """The map of one language and layer (the identity where the layer has none)."""
-        if language not in self.languages:
+        mapped = self.reach(self.space)
+        if self.maps and language not in mapped:
             raise BadSetting(
                 f"{self.name} has no map for language {language!r}",
-                remedy=f"it has maps for {', '.join(sorted(self.languages))}",
+                remedy=f"it has maps for {', '.join(sorted(mapped))}",
             )
         return self.maps.get(MapKey(language, self.space, layer), SpaceMap())
 
@@ -159,10 +166,11 @@ def _as_torch(space_map: SpaceMap, like: Any) -> SpaceMap:
 
 def save_maps(folder: Path, aligned: AlignedEncoder) -> None:
     """Write the maps, what they are and what they have seen, beside an encoder's own files."""
-    save_file(_arrays(aligned.maps), folder / MAPS)
+    if aligned.maps:
+        save_file(_arrays(aligned.maps), folder / MAPS)
     about = {
         **aligned.about,
-        "note": "linear maps beside an ordinary checkpoint: AutoModel loads the weights without them",
+        "note": _WITH_MAPS if aligned.maps else _WITHOUT_MAPS,
         "space": aligned.space,
         "pooling": aligned.pooling,
         "maps": _describe_maps(aligned.maps),
@@ -179,7 +187,7 @@ def load_maps(folder: Path, inner: Encoder) -> AlignedEncoder:
     """Read what `save_maps` wrote, over the encoder that lies in the same folder."""
     about = read_json(folder / ALIGNMENT)
     try:
-        arrays = load_file(folder / MAPS)
+        arrays = load_file(folder / MAPS) if about["maps"] else {}
         maps = {
             MapKey(item["language"], item["space"], item["layer"]): SpaceMap(
                 tuple(

@@ -28,11 +28,11 @@ CHECKPOINT = frozenset({".json", ".safetensors", ".model", ".txt", ".spm", ".jin
 OURS = frozenset({ALIGNMENT, MAPS, MANIFEST, FINISHED, "environment.json", "cost.json"})
 
 
-def open_encoder(spec: str, options: EncoderOptions | None = None) -> Encoder:
+def open_encoder(spec: str, options: EncoderOptions | None = None, *, own: bool = False) -> Encoder:
     """Open an encoder.
 
     `spec` is a hub name, a local directory, a directory written by calque, `e5-small-q4`, or static vectors
-    as `en=wiki.en.vec,de=wiki.de.vec`.
+    as `en=wiki.en.vec,de=wiki.de.vec`. An `own` one is shared with nobody, and may be changed.
     """
     options = options or EncoderOptions()
     if is_static_spec(spec):
@@ -40,18 +40,20 @@ def open_encoder(spec: str, options: EncoderOptions | None = None) -> Encoder:
     folder = Path(spec).expanduser()
     if (folder / ALIGNMENT).is_file():
         trained = read_json(folder / ALIGNMENT).get("encoder", {})
-        return load_maps(folder, _open_plain(spec, _as_trained(options, trained), trained.get("name", spec)))
-    return _open_plain(spec, options, spec)
+        inner = _open_plain(spec, _as_trained(options, trained), trained.get("name", spec), own)
+        return load_maps(folder, inner)
+    return _open_plain(spec, options, spec, own)
 
 
-def _open_plain(spec: str, options: EncoderOptions, name: str) -> Encoder:
+def _open_plain(spec: str, options: EncoderOptions, name: str, own: bool) -> Encoder:
     folder = Path(spec).expanduser()
     if (folder / "static.json").is_file():
         return load_static(folder)
     bundled = spec in BUNDLED and not folder.exists()
-    return _open_once(
-        bundled_directory(spec) if bundled else model_directory(spec, options.revision), options, name
-    )
+    directory = bundled_directory(spec) if bundled else model_directory(spec, options.revision)
+    if own:
+        return HuggingFaceEncoder.load(str(directory), options, name=name)
+    return _open_once(directory, options, name)
 
 
 #: Encoders in use, by name, options and the files that they were read from.
@@ -92,7 +94,7 @@ def _as_trained(options: EncoderOptions, trained: Mapping[str, Any]) -> EncoderO
 
 
 def save_aligned(folder: Path, aligned: AlignedEncoder) -> None:
-    """Write an encoder that `open_encoder` reads back with its maps, and AutoModel without them."""
+    """Write an encoder that `open_encoder` reads back as it is, and AutoModel without its maps."""
     inner = aligned.inner
     if isinstance(inner, StaticEncoder):
         save_static(folder, inner)
@@ -100,7 +102,10 @@ def save_aligned(folder: Path, aligned: AlignedEncoder) -> None:
         return
     if not isinstance(inner, HuggingFaceEncoder):
         raise BadSetting(f"an encoder of type {type(inner).__name__} cannot be saved with maps")
-    copy_checkpoint(inner, folder)
+    if aligned.maps:
+        copy_checkpoint(inner, folder)
+    else:
+        inner.save(folder)
     trained = {
         "prefix": inner.options.prefix or "",
         "max_length": inner.options.max_length,
