@@ -1,0 +1,153 @@
+"""What keeps an encoder near the one it was: its hidden states, or its parameters.
+
+Without either, translations meet soonest where every word has the same vector.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Sequence
+from typing import Literal, Protocol
+
+import numpy as np
+import torch
+
+from calque.encoders.encoder import HuggingFaceEncoder
+from calque.encoders.pooling import bags, pool
+from calque.encoders.spans import ragged
+from calque.recipe import Choice
+from calque.types import FIRST_SPECIAL, LAST_SPECIAL, Longs, Pooling, Sentences, TextBatch, WordIndex
+
+
+class Regulariser(Choice):
+    """What is kept near the original.
+
+    hidden: vectors of the held side. parameters: the weights. both: these two. none: nothing.
+    """
+
+    NONE = "none"
+    HIDDEN = "hidden"
+    PARAMETERS = "parameters"
+    BOTH = "both"
+
+
+#: ‖θ − θ0‖², or its root.
+Form = Literal["squared", "root"]
+
+
+class NearParameters:
+    """λ‖θ − θ0‖², or λ‖θ − θ0‖ in its root form, with its gradient written down: no graph is built."""
+
+    name = "parameters"
+
+    def __init__(
+        self, parameters: Iterable[torch.nn.Parameter], weight: float = 1.0, form: Form = "squared"
+    ) -> None:
+        self.weight, self.form = weight, form
+        self._pairs = [(one, one.detach().clone()) for one in parameters if one.requires_grad]
+
+    @torch.no_grad()
+    def add(self) -> float:
+        """Add the gradient in place and return the value."""
+        # A parameter that no loss reaches has never moved.
+        moved = [(one, first) for one, first in self._pairs if one.grad is not None]
+        if not moved:
+            return 0.0
+        squares = torch.stack([torch.linalg.vector_norm(one - first.to(one)) ** 2 for one, first in moved])
+        total = float(squares.double().sum())
+        length = total**0.5
+        slope = 2.0 if self.form == "squared" else 1 / length if length else 0.0
+        for one, first in moved:
+            assert one.grad is not None
+            one.grad.add_(one - first.to(one), alpha=self.weight * slope)
+        return self.weight * (total if self.form == "squared" else length)
+
+
+class Originals(Protocol):
+    """The vectors that the original encoder gives to held words."""
+
+    #: Where they come from, in words.
+    about: str
+
+    def of(self, held: TextBatch, rows: Sequence[Longs]) -> list[torch.Tensor]:
+        """One tensor a layer, a row for every word of `held`, which are `rows` of each held text."""
+        ...
+
+
+class KeptOriginals:
+    """Vectors of whole texts, computed once and kept in single precision."""
+
+    def __init__(
+        self,
+        encoder: HuggingFaceEncoder,
+        texts: Sequence[Sentences],
+        *,
+        layers: Sequence[int],
+        pooling: Pooling,
+        specials: bool = False,
+    ) -> None:
+        self._first: list[Longs] = []
+        self._vectors: list[torch.Tensor] = []
+        for text in texts:
+            asked = every_word(text, specials=specials)
+            found = encoder.word_vectors(text, asked, layers=layers, pooling=pooling)
+            count = np.bincount(asked.sentence[found.present], minlength=len(text))
+            self._first.append(np.concatenate([[0], np.cumsum(count)]))
+            self._vectors.append(torch.from_numpy(np.asarray(found.vectors, np.float32)))
+        size = sum(one.numel() for one in self._vectors) * 4
+        self._device = encoder.device
+        self.about = f"vectors of the original encoder were computed once and kept ({size / 1e6:,.0f} MB)"
+
+    def of(self, held: TextBatch, rows: Sequence[Longs]) -> list[torch.Tensor]:
+        parts = []
+        for first, vectors, chosen in zip(self._first, self._vectors, rows, strict=True):
+            place = ragged(first[chosen], first[chosen + 1] - first[chosen])[1]
+            parts.append(vectors[:, torch.from_numpy(place)])
+        return list(torch.cat(parts, 1).to(self._device))
+
+
+class FrozenCopy:
+    """A copy of the original encoder, which computes the vectors of every batch anew."""
+
+    about = "a frozen copy of the original encoder computes its vectors for every batch"
+
+    def __init__(self, encoder: HuggingFaceEncoder, *, layers: Sequence[int], pooling: Pooling) -> None:
+        shared = (encoder.tokenizer, encoder.reader)
+        self._encoder = copy.deepcopy(encoder, {id(one): one for one in shared})
+        self._encoder.model.requires_grad_(False).eval()
+        self._layers, self._pooling = layers, pooling
+
+    @torch.no_grad()
+    def of(self, held: TextBatch, rows: Sequence[Longs]) -> list[torch.Tensor]:
+        states = self._encoder.states(held, self._layers)
+        taken = bags(held.row, held.start, held.end, width=held.pieces.shape[1], pooling=self._pooling)
+        return [pool(hidden, taken) for hidden in states.hidden]
+
+
+def originals(
+    encoder: HuggingFaceEncoder,
+    texts: Sequence[Sentences],
+    *,
+    layers: Sequence[int],
+    pooling: Pooling,
+    specials: bool = False,
+    most: float = 2e9,
+) -> Originals:
+    """The original's vectors of these texts: kept where they take at most so many bytes, else by a copy."""
+    words = sum(len(text.ids) + 2 * specials * len(text) for text in texts)
+    if words * encoder.width * len(layers) * 4 <= most:
+        return KeptOriginals(encoder, texts, layers=layers, pooling=pooling, specials=specials)
+    return FrozenCopy(encoder, layers=layers, pooling=pooling)
+
+
+def every_word(text: Sentences, *, specials: bool) -> WordIndex:
+    """All words of a text, with or without the special tokens before those of each sentence."""
+    words = WordIndex.every(text)
+    if not specials:
+        return words
+    rows = np.arange(len(text), dtype=np.int32)
+    sentence = np.concatenate([rows, rows, words.sentence])
+    marks = np.repeat(np.array([LAST_SPECIAL, FIRST_SPECIAL], np.int32), len(text))
+    word = np.concatenate([marks, words.word])
+    order = np.lexsort((word, sentence))
+    return WordIndex(sentence[order], word[order])
