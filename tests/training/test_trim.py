@@ -1,6 +1,7 @@
 """Trimming a vocabulary changes nothing but the size of what is trained."""
 
 import copy
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from calque.training.trim import Trimmed, trim_vocabulary, used_pieces
 from calque.types import Sentences
 
 FAMILIES = sorted({*BUILT, "marian"})
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "training.md"
 
 
 def vectors(encoder: HuggingFaceEncoder) -> np.ndarray:
@@ -243,3 +244,29 @@ def test_a_trimmed_encoder_is_as_large_as_one_made_with_that_vocabulary(tmp_path
     config.vocab_size = len(trimmed.kept)
     small = parameter_count(transformers.XLMRobertaModel(config))
     assert parameter_count(encoder.model) == small
+
+
+def test_the_sizes_on_the_page_are_those_of_the_shapes() -> None:
+    """XLM-R base without weights, and what each way of training leaves of it."""
+    shape = {"max_position_embeddings": 514, "type_vocab_size": 1}
+    with torch.device("meta"):
+        whole, small = (
+            transformers.XLMRobertaModel(transformers.XLMRobertaConfig(vocab_size=rows, **shape))
+            for rows in (250_002, 26_344)
+        )
+    every, bottom = (parameter_count(part).all for part in (whole, whole.embeddings))
+    six = sum(parameter_count(layer).all for layer in whole.encoder.layer[:6])
+    adapters = 12 * 2 * 8 * (768 + 768)
+    assert sizes_on(PAGE.read_text(encoding="utf-8")) == {
+        "everything": (every, every),
+        "vocabulary trimmed to 26,344 pieces": (parameter_count(small).all,) * 2,
+        "embeddings frozen": (every - bottom, every),
+        "embeddings and 6 layers frozen": (every - bottom - six, every),
+        "LoRA, rank 8, queries and values": (adapters, every + adapters),
+    }
+
+
+def sizes_on(page: str) -> dict[str, tuple[int, int]]:
+    page = page.partition("### What it saves")[2]
+    rows = re.findall(r"^\| ([^|]+) \| ([\d,]+) \| ([\d,]+) \|", page, re.M)
+    return {name: (int(a.replace(",", "")), int(b.replace(",", ""))) for name, a, b in rows}
