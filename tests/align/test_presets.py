@@ -20,8 +20,8 @@ from calque.training.schedule import Schedule
 
 #: What every preset must set, whatever calque's own defaults are.
 ALWAYS = {"method", "layers", "pooling", "supervision", "moves", "pulled_to", "regulariser", "batch",
-          "batch_of", "max_length", "learning_rate", "betas", "epsilon", "weight_decay", "warmup", "schedule", "clip",
-          "accumulate", "dropout", "precision"}  # fmt: skip
+          "batch_of", "max_length", "learning_rate", "betas", "epsilon", "weight_decay", "warmup", "schedule",
+          "clip", "accumulate", "dropout", "precision"}  # fmt: skip
 OF_A_LOSS = {"l2": {"power", "reduction"}, "weak": {"temperature", "head", "queue", "mask_same"}}
 OF_A_REGULARISER = {
     "hidden": {"hidden_weight", "hidden_words"},
