@@ -5,6 +5,7 @@ import pytest
 import torch
 from tiny_encoders import build
 
+from calque.align import regularisers
 from calque.align.regularisers import FrozenCopy, KeptOriginals, NearParameters, originals
 from calque.encoders.joining import joined_batches, with_specials
 from calque.types import Sentences
@@ -13,8 +14,12 @@ ENGLISH = Sentences.of("en", [["The", "cat", "sat"], ["a", "dog's", "life", "isn
 GERMAN = Sentences.of("de", [["Die", "Katze"], ["die", "Kinder", "lachten"]])
 
 
+@pytest.mark.parametrize("block", [1, 5, 1 << 18])
 @pytest.mark.parametrize("form", ["squared", "root"])
-def test_the_gradient_of_parameters_is_that_of_autograd(form: str) -> None:
+def test_the_gradient_of_parameters_is_that_of_autograd(
+    form: str, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(regularisers, "BLOCK", block)
     torch.manual_seed(0)
     net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Linear(4, 2), torch.nn.Linear(5, 5))
     net[2].weight.requires_grad_(False)

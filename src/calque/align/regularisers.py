@@ -6,6 +6,7 @@ Without either, translations meet soonest where every word has the same vector.
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Iterable, Sequence
 from typing import Literal, Protocol
 
@@ -31,6 +32,8 @@ class Regulariser(Choice):
     BOTH = "both"
 
 
+#: How many parameters are compared at a time.
+BLOCK = 1 << 18
 #: ‖θ − θ0‖², or its root.
 Form = Literal["squared", "root"]
 
@@ -49,18 +52,28 @@ class NearParameters:
     @torch.no_grad()
     def add(self) -> float:
         """Add the gradient in place and return the value."""
-        # A parameter that no loss reaches has never moved.
-        moved = [(one, first) for one, first in self._pairs if one.grad is not None]
-        if not moved:
-            return 0.0
-        squares = torch.stack([torch.linalg.vector_norm(one - first.to(one)) ** 2 for one, first in moved])
-        total = float(squares.double().sum())
-        length = total**0.5
-        slope = 2.0 if self.form == "squared" else 1 / length if length else 0.0
-        for one, first in moved:
-            assert one.grad is not None
-            one.grad.add_(one - first.to(one), alpha=self.weight * slope)
-        return self.weight * (total if self.form == "squared" else length)
+        if self.form == "squared":
+            return self.weight * self._pull(2 * self.weight)
+        length = math.sqrt(self._pull(0.0))
+        if length:
+            self._pull(self.weight / length)
+        return self.weight * length
+
+    def _pull(self, slope: float) -> float:
+        """Add slope·(θ − θ0) to the gradients, and return ‖θ − θ0‖²."""
+        squares = []
+        for one, first in self._pairs:
+            if one.grad is None:  # no loss reaches it, so it has never moved
+                continue
+            # Blocks that stay in the processor's caches: a copy of all weights would cost more than the rest.
+            whole = [tensor if tensor.ndim else tensor[None] for tensor in (one, first.to(one), one.grad)]
+            parts = (torch.split(tensor, max(1, BLOCK * len(tensor) // tensor.numel())) for tensor in whole)
+            for now, then, gradient in zip(*parts, strict=True):
+                apart = now - then
+                squares.append(apart.square().sum())
+                if slope:
+                    gradient.add_(apart, alpha=slope)
+        return float(torch.stack(squares).double().sum()) if squares else 0.0
 
 
 class Originals(Protocol):
