@@ -10,17 +10,16 @@ from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from transformers import BertConfig, BertForMaskedLM
 
 from calque.encoders.hub import quiet
 from calque.encoders.spans import Layout
 from calque.encoders.tokens import Reader
-from calque.errors import BadSetting
 from calque.files import is_done, read_json, write_json
 from calque.pipeline.runs import running, work_folder
 from calque.pretrain.masked import MaskedLanguageModel, MaskedOptions, masked_score
@@ -56,23 +55,29 @@ class PretrainRecipe(Recipe):
 
     languages: tuple[str, ...] = ("en", "far")
     sentences: int = Field(40_000, ge=1)
-    cutting: Cutting = Cutting.WORDPIECE
-    vocabulary: int = Field(4000, ge=1)
+    cutting: Cutting = Cutting.UNIGRAM
+    vocabulary: int = Field(4500, ge=1)
     layers: int = Field(4, ge=1)
-    width: int = Field(128, ge=1)
+    width: int = Field(96, ge=1)
     heads: int = Field(4, ge=1)
-    inner: int = Field(512, ge=1)
+    inner: int = Field(192, ge=1)
     dropout: float = Field(0.0, ge=0, lt=1)
     max_length: int = Field(128, ge=3)
-    masked: float = 0.15
-    alpha: float = 0.7
+    masked: float = Field(0.2, gt=0, le=1)
+    alpha: float = Field(0.7, ge=0, le=1)
     batch_tokens: int = Field(1024, ge=1)
-    steps: int = Field(5000, ge=1)
+    steps: int = Field(6000, ge=1)
     minutes: float | None = Field(None, gt=0)
-    learning_rate: float = 1e-3
+    learning_rate: float = Field(3e-3, gt=0)
     weight_decay: float = 0.01
     warmup: float = 0.1
     schedule: Schedule = Schedule.LINEAR
+
+    @model_validator(mode="after")
+    def _heads_share_the_width(self) -> Self:
+        if self.width % self.heads:
+            raise ValueError(f"a width of {self.width} cannot be shared by {self.heads} heads")
+        return self
 
     def training(self, **how: Any) -> TrainOptions:
         """How it is trained."""
@@ -89,8 +94,6 @@ class PretrainRecipe(Recipe):
 
     def model(self, tokenizer: Any) -> Any:
         """A BERT of this size with random weights, the same for the same seed."""
-        if self.width % self.heads:
-            raise BadSetting(f"width {self.width} is not divisible by {self.heads} heads")
         config = BertConfig(
             vocab_size=len(tokenizer),
             hidden_size=self.width,
