@@ -62,7 +62,15 @@ CHOICES: dict[str, tuple[str, ...]] = {
                "mutual", "iterative", "softmax"),
     "symmetrise": ("intersection", "union", "grow-diag", "grow-diag-final", "grow-diag-final-and"),
     "method": ("centring", "z-norm", "top-components", "rotation", "centred-rotation",
-               "iterative-normalisation", "orthogonal-gradient", "least-squares"),
+               "iterative-normalisation", "orthogonal-gradient", "least-squares", "l2", "weak", "strong"),
+    "batch_of": ("language", "all"),
+    "schedule": ("linear", "constant", "inverse-sqrt"),
+    "precision": ("float32", "float16", "bfloat16"),
+    "regulariser": ("none", "hidden", "parameters", "both"),
+    "hidden_words": ("all", "linked"),
+    "parameter_form": ("squared", "root"),
+    "pulled_to": ("trained", "detached", "frozen"),
+    "reduction": ("mean", "sum"),
     "supervision": ("words", "cls", "cls+sep", "all", "sentences", "dictionary"),
     "moves": ("target", "source"),
     "pooling": ("mean", "first", "last"),
@@ -84,6 +92,7 @@ screen = Console()
 
 # Panels of a verb's help; an option that names none is in the first, `--help` in the last.
 WHAT, READING, METHODS = "What to compute", "Reading the text", "Settings of single methods"
+TRAINING = "Training: l2, weak and strong (steps, batch and learning rate also of orthogonal-gradient)"
 ENCODER, RUNNING = "Encoder", "Running and printing"
 
 
@@ -148,6 +157,11 @@ def _choice(name: str, told: str, *flags: str, panel: str = WHAT) -> Any:
 
     listed = f"{told}: {', '.join(CHOICES[name])}."
     return typer.Option(*flags, metavar="<name>", help=listed, autocompletion=complete, rich_help_panel=panel)
+
+
+def _training(told: str, *flags: str) -> Any:
+    """An option of methods that train."""
+    return typer.Option(*flags, help=f"{told}.", rich_help_panel=TRAINING)
 
 
 # ------------------------------------------------------------------------------- what verbs have in common
@@ -455,14 +469,69 @@ def align_command(
             help="Towards the identity: 0 not at all, 1 wholly, auto as cross-validation finds best.",
         ),
     ] = "0",
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            metavar="<name>", help="A paper's settings by name (cao2020, wu2020-weak …) or a TOML file."
+        ),
+    ] = None,
     components: Annotated[int, typer.Option(help="Of top-components.", rich_help_panel=METHODS)] = 3,
     rounds: Annotated[int, typer.Option(help="Of iterative-normalisation.", rich_help_panel=METHODS)] = 5,
     beta: Annotated[float, typer.Option(help="Of orthogonal-gradient.", rich_help_panel=METHODS)] = 0.01,
-    steps: Annotated[int, typer.Option(help="Of orthogonal-gradient.", rich_help_panel=METHODS)] = 20_000,
-    batch: Annotated[int, typer.Option(help="Of orthogonal-gradient.", rich_help_panel=METHODS)] = 128,
-    learning_rate: Annotated[
-        float, typer.Option(help="Of orthogonal-gradient.", rich_help_panel=METHODS)
-    ] = 1e-4,
+    epochs: Annotated[int, _training("Passes over the links")] = 1,
+    steps: Annotated[int | None, _training("Steps, in place of passes")] = None,
+    batch: Annotated[int | None, _training("Sentence pairs of each language at a time")] = None,
+    batch_of: Annotated[str, _choice("batch_of", "Whose pairs those are", panel=TRAINING)] = "language",
+    batch_tokens: Annotated[int | None, _training("Pieces at a time, in place of pairs")] = None,
+    max_pairs: Annotated[int | None, _training("Sentence pairs of each language to draw")] = None,
+    learning_rate: Annotated[float | None, _training("The highest learning rate")] = None,
+    warmup: Annotated[float, _training("Share of the steps to get there, or their number")] = 0.1,
+    schedule: Annotated[str, _choice("schedule", "What follows", panel=TRAINING)] = "linear",
+    clip: Annotated[float, _training("Most length of a gradient")] = 1.0,
+    accumulate: Annotated[int, _training("Batches a step")] = 1,
+    betas: Annotated[tuple[float, float], _training("Of AdamW")] = (0.9, 0.999),
+    epsilon: Annotated[float, _training("Of AdamW")] = 1e-8,
+    weight_decay: Annotated[float, _training("Of AdamW")] = 0.0,
+    dropout: Annotated[bool, _training("Drop out as the encoder was trained")] = True,
+    precision: Annotated[
+        str, _choice("precision", "Of the forward pass, on a GPU", panel=TRAINING)
+    ] = "float32",
+    regulariser: Annotated[
+        str | None,
+        _choice("regulariser", "What stays near the original; by loss unless given", panel=TRAINING),
+    ] = None,
+    hidden_weight: Annotated[float, _training("Weight of that for hidden states")] = 1.0,
+    hidden_words: Annotated[str, _choice("hidden_words", "Whose hidden states", panel=TRAINING)] = "all",
+    parameter_weight: Annotated[float, _training("Weight of that for parameters")] = 1.0,
+    parameter_form: Annotated[str, _choice("parameter_form", "Its form", panel=TRAINING)] = "squared",
+    pulled_to: Annotated[
+        str, _choice("pulled_to", "What the moving side is pulled to", panel=TRAINING)
+    ] = "trained",
+    power: Annotated[int, _training("Of l2: 2 for squared distances, 1 for distances")] = 2,
+    reduction: Annotated[str, _choice("reduction", "Of l2, over links", panel=TRAINING)] = "mean",
+    temperature: Annotated[float, _training("Of weak and strong")] = 0.1,
+    head: Annotated[int, _training("Width of the head of weak and strong, dropped after; 0 for none")] = 128,
+    queue: Annotated[int, _training("Past links that serve weak and strong as negatives")] = 0,
+    mask_same: Annotated[bool, _training("The same word elsewhere is no negative")] = True,
+    freeze_embeddings: Annotated[bool, _training("Hold the embeddings", "--freeze-embeddings")] = False,
+    freeze_layers: Annotated[int, _training("Hold so many lower layers")] = 0,
+    lora: Annotated[int, _training("Rank of adapters to train in place of the weights; 0 for none")] = 0,
+    lora_alpha: Annotated[float, _training("Scale of adapters")] = 16,
+    trim_vocabulary: Annotated[bool, _training("Train only pieces in use", "--trim-vocabulary")] = False,
+    dev: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="<folder>",
+            help="Folder of links to choose the best weights by; may be given again.",
+            rich_help_panel=TRAINING,
+        ),
+    ] = None,
+    evaluate_every: Annotated[int, _training("Steps between such scores")] = 100,
+    max_unrelated: Annotated[float, _training("Stop when unrelated words are this alike")] = 0.97,
+    resume: Annotated[bool, _training("Go on with a training that was stopped", "--resume")] = False,
+    processes: Annotated[int | None, _training("How many torchrun started; refused when not so")] = None,
+    save_every: Annotated[int, _training("Steps between checkpoints")] = 200,
+    tensorboard: Annotated[bool, _training("Write TensorBoard records", "--tensorboard")] = False,
     pooling: PoolingName = None,
     revision: Revision = None,
     prefix: Prefix = None,
@@ -474,27 +543,31 @@ def align_command(
     dtype: DtypeName = "float32",
     seed: Seed = 0,
 ) -> None:
-    """Learn linear maps from linked words; writes an encoder that applies them."""
+    """Align an encoder by linked words: by linear maps, or by training it (l2, weak, strong)."""
     from calque.pipeline import align
 
     standing = _Standing(out)
     with _showing(quiet, as_json):
-        aligned = align(
-            encoder,
-            pairs,
-            out=out,
-            overwrite=overwrite,
-            device=device,
-            **_settings(context, "encoder", "pairs"),
-        )
-    coverage = aligned.about["coverage"]
+        aligned = align(encoder, pairs, out=out, overwrite=overwrite, device=device, **_given(context))
+    about = aligned.about
     told = [
         f"{languages}: " + ", ".join(f"{reason} {count:,}" for reason, count in counts.items())
-        for languages, counts in coverage.items()
+        for languages, counts in about["coverage"].items()
     ]
-    layer_list = ", ".join(map(str, aligned.layers))
-    record = {"folder": out, "method": method, "layers": aligned.layers, "coverage": coverage}
-    _tell(quiet, as_json, record, f"{method} at layers {layer_list}", *told, str(standing))
+    record = {"folder": out} | {name: about[name] for name in ("method", "layers", "coverage")}
+    headline = f"{about['method']} at layers {', '.join(map(str, about['layers']))}"
+    _tell(quiet, as_json, record, headline, *told, str(standing))
+
+
+def _given(context: typer.Context) -> dict[str, Any]:
+    """The settings that were typed: those of methods that are not used would be refused."""
+    typed = {
+        name
+        for name in context.params
+        if getattr(context.get_parameter_source(name), "name", "") not in ("DEFAULT", "DEFAULT_MAP")
+    }
+    settings = _settings(context, "encoder", "pairs")
+    return {name: value for name, value in settings.items() if name in typed}
 
 
 # -------------------------------------------------------------------------------------------- measure

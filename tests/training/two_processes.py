@@ -9,28 +9,34 @@ from test_loop import Line
 
 from calque.training.loop import TrainOptions, start, train
 
-folder = Path(sys.argv[1])
-_, crew = start(TrainOptions(processes=int(sys.argv[2])))
 
-rows = torch.arange(2.0 + crew.rank).reshape(-1, 1).add(10 * crew.rank).requires_grad_()
-gathered = crew.gather(rows)
-# Each process weighs all rows by its own factor: an owner's gradient is the sum over processes.
-(gathered.flatten() * torch.arange(len(gathered)) * (crew.rank + 1)).sum().backward()
+def main() -> None:
+    folder = Path(sys.argv[1])
+    _, crew = start(TrainOptions(processes=int(sys.argv[2])))
 
-task = Line()
-log = train(
-    task,
-    TrainOptions(learning_rate=0.02, steps=10, dropout=False, save_every=100, processes=crew.size),
-    folder / "run",
-)
-found = {
-    "size": crew.size,
-    "share": list(crew.share(range(5))),
-    "total": float(crew.total(crew.rank + 1.0)),
-    "gathered": gathered.flatten().tolist(),
-    "offset": crew.offset(len(rows)),
-    "slope": rows.grad.flatten().tolist(),
-    "losses": [one["loss"] for one in log.history],
-    "weights": task.weights().tolist(),
-}
-(folder / f"{crew.rank}.json").write_text(json.dumps(found))
+    rows = torch.arange(2.0 + crew.rank).reshape(-1, 1).add(10 * crew.rank).requires_grad_()
+    gathered = crew.gather(rows)
+    # Each process weighs all rows by its own factor: an owner's gradient is the sum over processes.
+    (gathered.flatten() * torch.arange(len(gathered)) * (crew.rank + 1)).sum().backward()
+
+    task = Line()
+    log = train(
+        task,
+        TrainOptions(learning_rate=0.02, steps=10, dropout=False, save_every=100, processes=crew.size),
+        folder / "run",
+    )
+    found = {
+        "size": crew.size,
+        "share": list(crew.share(range(5))),
+        "total": float(crew.total(crew.rank + 1.0)),
+        "gathered": gathered.flatten().tolist(),
+        "offset": crew.offset(len(rows)),
+        "slope": rows.grad.flatten().tolist(),
+        "losses": [one["loss"] for one in log.history],
+        "weights": task.weights().tolist(),
+    }
+    (folder / f"{crew.rank}.json").write_text(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

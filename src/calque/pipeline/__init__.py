@@ -4,6 +4,7 @@ from calque.pipeline.aligning import AlignRecipe, align
 from calque.pipeline.checkup import Checkup, doctor
 from calque.pipeline.demonstration import WorldRecipe, demo, world
 from calque.pipeline.encoding import EncodeRecipe, Vectors, encode
+from calque.pipeline.finetuning import FinetuneRecipe
 from calque.pipeline.linking import LinkRecipe, LinkRun, link
 from calque.pipeline.measuring import MeasureRun, WordsRecipe, measure_words
 from calque.pipeline.reporting import report
@@ -12,6 +13,7 @@ __all__ = [
     "AlignRecipe",
     "Checkup",
     "EncodeRecipe",
+    "FinetuneRecipe",
     "LinkRecipe",
     "LinkRun",
     "MeasureRun",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import shutil
 import sys
@@ -25,6 +24,7 @@ from calque.errors import BadInput, BadSetting
 from calque.files import file_digest, read_json, run_folder, text_digest, write_json
 from calque.recipe import Device, Dtype, Recipe
 from calque.training.checkpoint import checkpoints
+from calque.training.crew import first_process
 from calque.types import Encoder, WordPairs
 
 PACKAGES = ("numpy", "scipy", "torch", "transformers", "tokenizers", "sil-thot", "sacremoses")
@@ -93,7 +93,7 @@ def work_folder(out: Path, recipe: Recipe, *, resume: bool, overwrite: bool) -> 
                 where=work,
                 remedy="--resume goes on, --overwrite starts anew",
             )
-    elif os.environ.get("RANK", "0") == "0":
+    elif first_process():
         shutil.rmtree(work, ignore_errors=True)
         write_json(marker, {"digest": recipe.digest()})
     return work

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -70,11 +71,21 @@ class Crew:
 
     def wait(self) -> None:
         """Until every process is here."""
-        if self.size > 1:
-            dist.barrier()
+        wait_for_all()
 
     def _counts(self, count: int) -> list[int]:
         return [int(one) for one in self.every(torch.tensor([count], device=self.device))]
+
+
+def first_process() -> bool:
+    """Whether this is the process that writes; known before any crew has met."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+def wait_for_all() -> None:
+    """Until every process is here; at once where there is but one."""
+    if dist.is_available() and dist.is_initialized():
+        dist.barrier()
 
 
 class _Gather(torch.autograd.Function):

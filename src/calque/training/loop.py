@@ -112,8 +112,12 @@ class Task(Protocol):
     """What is trained: parameters of `modules` that require gradients."""
 
     unit: str
-    modules: Mapping[str, torch.nn.Module]
-    terms: Sequence[GradientTerm]
+
+    @property
+    def modules(self) -> Mapping[str, torch.nn.Module]: ...
+
+    @property
+    def terms(self) -> Sequence[GradientTerm]: ...
 
     def batches(self, epoch: int) -> Sequence[Any]:
         """The global batches of an epoch: the same on every process, and whenever it is asked."""

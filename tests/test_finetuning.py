@@ -1,0 +1,233 @@
+"""`calque align --method l2|weak|strong` on small encoders: as verb and as command, killed and resumed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tiny_encoders
+from safetensors.torch import load_file
+
+from calque.align.presets import load_preset, preset_names
+from calque.encoders.aligned import AlignedEncoder
+from calque.encoders.open import open_encoder
+from calque.errors import BadSetting, TrainingStopped
+from calque.pipeline import FinetuneRecipe, LinkRecipe, align, link
+from calque.store import load_pairs
+
+SMALL: dict[str, Any] = {"steps": 12, "batch": 8, "learning_rate": 1e-3, "save_every": 4}
+INTO = {
+    "the": "die", "cat": "Katze", "sat": "saß", "on": "auf", "mat": "Matte", "dog": "Hund", "life": "Leben",
+    "child": "Kind", "laughed": "lachte", "street": "Straße", "and": "und", "isn't": "nicht",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def links(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bitext in which word k translates word k, linked, with a part to score on."""
+    folder = tmp_path_factory.mktemp("corpus")
+    rng = np.random.default_rng(0)
+    drawn = [rng.choice(list(INTO), rng.integers(5, 9)).tolist() for _ in range(60)]
+    lines = [f"{' '.join(words)}\t{' '.join(INTO[word] for word in words)}\n" for words in drawn]
+    (folder / "text.tsv").write_text("".join(lines), encoding="utf-8")
+    gold = [" ".join(f"{i}-{i}" for i in range(len(words))) + "\n" for words in drawn]
+    (folder / "gold.links").write_text("".join(gold))
+    link(folder / "text.tsv", ("en", "de"), out=folder / "links", tokenised=True, test=20,
+         links=str(folder / "gold.links"), keep_duplicates=True)  # fmt: skip
+    return folder / "links"
+
+
+@pytest.fixture(scope="module", params=["bert", "xlm-roberta"])
+def encoder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp(request.param)
+    tiny_encoders.build(request.param).save(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("bert")
+    tiny_encoders.build("bert").save(folder)
+    return folder
+
+
+def apart(encoder: Any, links: Path) -> float:
+    """How far linked words are, beside how far words are from each other at all."""
+    pairs = load_pairs(links)
+    a, b = (
+        encoder.word_vectors(text, layers=[encoder.depth]).vectors[0]
+        for text in (pairs.bitext.source, pairs.bitext.target)
+    )
+    return float(np.linalg.norm(a - b, axis=1).mean() / np.linalg.norm(a - a.mean(0), axis=1).mean())
+
+
+@pytest.mark.parametrize("method", ["l2", "weak", "strong"])
+def test_linked_words_come_nearer_and_transformers_alone_gives_the_same(
+    method: str, encoder: Path, links: Path, tmp_path: Path
+) -> None:
+    import torch
+    from transformers import AutoModel
+
+    out = tmp_path / "out"
+    aligned = align(str(encoder), links / "train", out=out, method=method, **SMALL)
+    assert apart(aligned, links / "test") < apart(open_encoder(str(encoder)), links / "test")
+    assert aligned.languages is None and aligned.seen_by(("en", "de")) >= {("cat", "Katze")}
+    batch = aligned.batch(load_pairs(links / "test").bitext.target.select([0]))
+    with torch.no_grad():
+        theirs = AutoModel.from_pretrained(out)(batch.pieces.long(), batch.mask.long()).last_hidden_state
+        ours = aligned.states(batch, [aligned.depth]).hidden[0]
+    torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"freeze_embeddings": True, "freeze_layers": 1},
+        {"trim_vocabulary": True},
+        {"lora": 2},
+        {"queue": 16, "mask_same": False},
+        {"regulariser": "both", "hidden_words": "linked"},
+        {"pulled_to": "frozen", "supervision": "all", "layers": "last2"},
+        {"batch_tokens": 200, "accumulate": 2, "schedule": "inverse-sqrt", "dropout": False},
+    ],
+    ids=lambda part: next(iter(part)),
+)
+def test_every_choice_gives_an_ordinary_encoder(
+    part: dict[str, Any], bert: Path, links: Path, tmp_path: Path
+) -> None:
+    if "lora" in part:
+        pytest.importorskip("peft")
+    aligned = align(str(bert), links / "train", out=tmp_path / "out", method="weak", **SMALL, **part)
+    assert apart(aligned, links / "test") < apart(open_encoder(str(bert)), links / "test")
+    names = [set(load_file(folder / "model.safetensors")) for folder in (bert, tmp_path / "out")]
+    assert names[0] == names[1]
+    if "freeze_embeddings" in part:
+        before, after = (load_file(folder / "model.safetensors") for folder in (bert, tmp_path / "out"))
+        same = {name for name in before if before[name].equal(after[name])}
+        assert {name for name in before if "embeddings" in name or "layer.0." in name} <= same
+        assert not {name for name in before if "layer.2." in name} & same
+
+
+def test_dev_links_choose_the_weights(bert: Path, links: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    align(
+        str(bert), links / "train", out=out, method="l2", dev=[str(links / "test")], evaluate_every=3, **SMALL
+    )
+    about = json.loads((out / "artifacts" / "training.json").read_text())
+    assert 0 < about["best dev score"] <= 1 and about["steps"] == 12
+    assert len((out / "artifacts" / "steps.jsonl").read_text().splitlines()) == 12
+
+
+def test_seeds_and_repeats(bert: Path, links: Path, tmp_path: Path) -> None:
+    weights = []
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        align(str(bert), links / "train", out=tmp_path / name, method="strong", seed=seed, **SMALL)
+        weights.append((tmp_path / name / "model.safetensors").read_bytes())
+    assert weights[0] == weights[1] != weights[2]
+
+
+def command(bert: Path, links: Path, out: Path, *more: str) -> list[str]:
+    return [
+        sys.executable, "-m", "calque", "align", "--encoder", str(bert), "--pairs", str(links / "train"),
+        "--method", "weak", "--steps", "100", "--batch", "8", "--save-every", "10", "--out", str(out), *more,
+    ]  # fmt: skip
+
+
+def test_killed_and_resumed_it_ends_with_the_same_bits(bert: Path, links: Path, tmp_path: Path) -> None:
+    quiet = {"env": os.environ | {"OMP_NUM_THREADS": "1"}, "capture_output": True, "text": True}
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    subprocess.run(command(bert, links, whole), check=True, **quiet)
+    running = subprocess.Popen(command(bert, links, cut), env=quiet["env"])
+    work = tmp_path / ".cut.training"
+    deadline = time.monotonic() + 120
+    while len(list(work.glob("step-*/position.json"))) < 2 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    running.send_signal(signal.SIGKILL)
+    running.wait()
+    assert not cut.exists() and work.is_dir()
+    refused = subprocess.run(command(bert, links, cut), **quiet)
+    assert refused.returncode == 2 and "--resume goes on" in refused.stderr
+    other = subprocess.run(command(bert, links, cut, "--seed", "5", "--resume"), **quiet)
+    assert other.returncode == 2 and "another recipe" in other.stderr
+    done = subprocess.run(command(bert, links, cut, "--resume"), **quiet)
+    assert done.returncode == 0, done.stderr
+    assert (cut / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
+    assert not work.exists()
+
+
+def test_collapse_stops_with_the_last_good_encoder(bert: Path, links: Path, tmp_path: Path) -> None:
+    settings = SMALL | {"steps": 300, "regulariser": "none", "max_unrelated": 0.99}
+    with pytest.raises(TrainingStopped, match=r"unrelated cosine .* collapsed.*last-good"):
+        align(str(bert), links / "train", out=tmp_path / "out", method="l2", **settings)
+    assert not (tmp_path / "out").exists()
+    kept = open_encoder(str(tmp_path / "out.last-good"))
+    assert isinstance(kept, AlignedEncoder) and np.isfinite(apart(kept, links / "test"))
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_presets_are_recipes(name: str) -> None:
+    preset = load_preset(name)
+    recipe = FinetuneRecipe.build(encoder="e", pairs=["p"], preset=name, **preset.align)
+    assert recipe.finetuning(12).loss == recipe.method and recipe.training().learning_rate > 0
+    LinkRecipe.build(paths=["a"], languages=("en", "de"), **preset.link)
+
+
+def test_a_preset_runs_and_settings_that_are_given_win(bert: Path, links: Path, tmp_path: Path) -> None:
+    aligned = align(str(bert), links / "train", out=tmp_path / "out", preset="cao2020", steps=3)
+    recipe = FinetuneRecipe.load(tmp_path / "out" / "recipe.toml")
+    assert (recipe.preset, recipe.steps, recipe.reduction, recipe.batch) == ("cao2020", 3, "sum", 2)
+    assert aligned.about["method"] == "l2"
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"method": "wek"}, "did you mean weak"),
+        ({"preset": "cao2021"}, "did you mean cao2020"),
+        ({"method": "weak", "shrink": 0.1}, "shrink"),
+        ({"method": "rotation", "temperature": 0.1}, "temperature"),
+        ({"method": "weak", "temperature": 0}, "above 0"),
+        ({"method": "l2", "queue": 5}, "contrastive"),
+        ({"method": "l2", "steps": 0}, "at least 1"),
+        ({"method": "l2", "layers": "9"}, "no layer"),
+        ({"method": "l2", "freeze_layers": 99}, "lower layers"),
+        ({"method": "l2", "processes": 3}, "torchrun"),
+    ],
+)
+def test_mistakes_are_told_and_leave_nothing(
+    settings: dict[str, Any], told: str, bert: Path, links: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(BadSetting, match=told):
+        align(str(bert), links / "train", out=tmp_path / "out", **settings)
+    assert not [path for path in tmp_path.iterdir() if path.name == "out"]
+
+
+def test_two_processes_write_one_encoder_near_that_of_one(bert: Path, links: Path, tmp_path: Path) -> None:
+    quiet = {"env": os.environ | {"OMP_NUM_THREADS": "1"}, "capture_output": True, "text": True}
+    settings = ["--no-dropout", "--steps", "10"]
+    alone = command(bert, links, tmp_path / "one", *settings)
+    subprocess.run(alone, check=True, **quiet)
+    together = command(bert, links, tmp_path / "two", *settings, "--processes", "2")[3:]
+    start = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node",
+        "2",
+        "-m",
+        "calque",
+    ]
+    found = subprocess.run([*start, *together], timeout=300, **quiet)
+    assert found.returncode == 0, found.stderr[-3000:]
+    losses = [
+        [json.loads(line)["loss"] for line in (tmp_path / name / "artifacts" / "steps.jsonl").open()]
+        for name in ("one", "two")
+    ]
+    assert losses[1] == pytest.approx(losses[0], abs=1e-5)
