@@ -76,7 +76,9 @@ def test_the_examples_work_as_printed_in_an_empty_folder(
         if E5 not in command and not command.startswith("calque demo"):
             calque(command)
     made = {folder.name for folder in tmp_path.iterdir()}
-    assert made == {"world", "links", "near", "aligned", "centred", "words", "cosine", "vectors"}
+    assert made == {
+        "world", "model", "links", "near", "aligned", "centred", "trained", "words", "cosine", "vectors",
+    }  # fmt: skip
     assert (tmp_path / "words" / "report.html").is_file()
 
 
@@ -102,11 +104,14 @@ def recipes() -> dict[str, Any]:
         EncodeRecipe,
         FinetuneRecipe,
         LinkRecipe,
+        PretrainRecipe,
         WordsRecipe,
         WorldRecipe,
     )
 
-    kinds = (LinkRecipe, AlignRecipe, FinetuneRecipe, WordsRecipe, EncodeRecipe, WorldRecipe)
+    kinds = (
+        LinkRecipe, AlignRecipe, FinetuneRecipe, WordsRecipe, EncodeRecipe, WorldRecipe, PretrainRecipe,
+    )  # fmt: skip
     return {kind.__name__: kind for kind in kinds}
 
 
@@ -127,7 +132,7 @@ def values(annotation: Any) -> set[str] | None:
     return values(parts[0]) if len(parts) == 1 and get_origin(annotation) not in (list, tuple) else None
 
 
-@pytest.mark.parametrize("name", ["Link", "Align", "Finetune", "Words", "Encode", "World"])
+@pytest.mark.parametrize("name", ["Link", "Align", "Finetune", "Words", "Encode", "World", "Pretrain"])
 def test_options_are_the_recipe_with_its_values_and_defaults(name: str) -> None:
     recipe = recipes()[f"{name}Recipe"]
     given = options(recipe.verb)

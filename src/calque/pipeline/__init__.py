@@ -7,6 +7,7 @@ from calque.pipeline.encoding import EncodeRecipe, Vectors, encode
 from calque.pipeline.finetuning import FinetuneRecipe
 from calque.pipeline.linking import LinkRecipe, LinkRun, link
 from calque.pipeline.measuring import MeasureRun, WordsRecipe, measure_words
+from calque.pipeline.pretraining import PretrainRecipe, PretrainRun, pretrain
 from calque.pipeline.reporting import report
 
 __all__ = [
@@ -17,6 +18,8 @@ __all__ = [
     "LinkRecipe",
     "LinkRun",
     "MeasureRun",
+    "PretrainRecipe",
+    "PretrainRun",
     "Vectors",
     "WordsRecipe",
     "WorldRecipe",
@@ -26,6 +29,7 @@ __all__ = [
     "encode",
     "link",
     "measure_words",
+    "pretrain",
     "report",
     "world",
 ]
