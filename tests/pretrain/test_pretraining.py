@@ -1,5 +1,9 @@
 """The verb: an ordinary checkpoint, made once, the same after a kill."""
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +17,7 @@ from calque.errors import BadSetting
 from calque.files import read_json
 from calque.pipeline.pretraining import PretrainRecipe, pretrain, world_texts
 from calque.pretrain.masked import MaskedLanguageModel
+from calque.training.loop import HISTORY
 
 SMALL: dict[str, Any] = {
     "sentences": 60,
@@ -92,6 +97,25 @@ def test_minutes_become_steps(tmp_path: Path) -> None:
     run = pretrain(tmp_path / "timed", minutes=0.01, **SMALL)
     told = read_json(run.folder / "artifacts" / "training.json")
     assert 0.15 < told["seconds"] < 2.4
+
+
+@pytest.mark.slow
+def test_two_processes_take_the_steps_of_one(folder: Path, tmp_path: Path) -> None:
+    script = Path(__file__).with_name("two_pretrainers.py")
+    subprocess.run(
+        [
+            sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
+            str(script), str(tmp_path / "two"), json.dumps(SMALL),
+        ],
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        check=True,
+        timeout=200,
+    )  # fmt: skip
+    one, two = (
+        [json.loads(line)["loss"] for line in (place / "artifacts" / HISTORY).read_text().splitlines()]
+        for place in (folder, tmp_path / "two")
+    )
+    assert len(two) == 12 and two == pytest.approx(one, abs=1e-5)
 
 
 def test_there_is_no_parallel_signal() -> None:

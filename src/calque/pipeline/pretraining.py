@@ -178,6 +178,8 @@ def _pretrain(recipe: PretrainRecipe, options: TrainOptions, folder: Path, work:
             shutil.copyfile(work / HISTORY, run.folder / "artifacts" / HISTORY)
     if first:
         shutil.rmtree(work)
+    # The others read what the first has written.
+    start(options)[1].wait()
 
 
 def _bounded(
