@@ -9,7 +9,7 @@ import tiny_encoders
 
 from calque.cli import main
 from calque.demo.corpus import PIVOT, scored_count, sentences
-from calque.errors import MissingExtra
+from calque.errors import BadSetting, MissingExtra
 from calque.pipeline import demo, demonstration
 from calque.store import load_pairs
 
@@ -84,6 +84,15 @@ def test_without_the_extra_it_says_so_and_takes_the_world(
 def test_the_world_is_taken_when_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(demonstration, "_on_the_world", lambda folder, seed, tell: folder / "page")
     assert demo(tmp_path, world=True) == tmp_path / "world" / "page"
+
+
+def test_a_folder_with_other_things_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(BadSetting, match="not a demo"):
+        demo(tmp_path)
+    with pytest.raises(BadSetting, match="not a demo"):
+        demo(tmp_path / "mine.txt", world=True)
+    assert [file.name for file in tmp_path.iterdir()] == ["mine.txt"]
 
 
 @pytest.mark.slow

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 #: What each verb's help ends with: one story in this order, from an empty folder on. A test types all of it.
 EXAMPLES: dict[str, tuple[str, ...]] = {
-    "demo": ("calque demo --world",),
+    "demo": ("calque demo --world", "calque demo --out languages"),
     "world": ("calque world --count 1000 --out world",),
     "pretrain": ("calque pretrain --world --sentences 1000 --steps 50 --out model",),
     "link": (

@@ -12,7 +12,7 @@ from calque.encoders.counts import count_encoder
 from calque.encoders.encoder import EncoderOptions
 from calque.encoders.open import open_encoder
 from calque.encoders.static import save_static
-from calque.errors import MissingExtra
+from calque.errors import BadSetting, MissingExtra
 from calque.files import is_done, write_json
 from calque.pipeline.aligning import align
 from calque.pipeline.linking import link
@@ -26,6 +26,7 @@ from calque.text.world import LANGUAGES, world_sentences, write_world
 #: Is told what the demo does, each step as the command line that does the same.
 Tell: TypeAlias = Callable[[str], None]
 
+MARKER = "demo.json"
 DEMO_ENCODER = "e5-small-q4"
 #: The layer whose similarities link: in the middle, where words are told apart best.
 LINK_LAYER = "8"
@@ -35,16 +36,22 @@ WORLD_METHODS = ("centring", "rotation", "centred-rotation")
 
 OWN_BITEXT = (
     (
-        "Link the words of two files, a sentence a line.",
+        "Link the words of two files, a sentence a line (by Eflomal, which needs no encoder).",
         "calque link corpus.en corpus.de --languages en de --test 500 --out links",
     ),
     (
-        "Learn where the language lies.",
-        f"calque align --encoder {DEMO_ENCODER} --pairs links/train --layers all --shrink auto --out aligned",
+        "Centre the languages: the simplest alignment, often as good as any.",
+        f"calque align --encoder {DEMO_ENCODER} --pairs links/train --layers all "
+        "--method centring --out centred",
     ),
     (
-        "See whether it helped, on sentences it has not learned from.",
-        f"calque measure words --encoder {DEMO_ENCODER} --encoder aligned --pairs links/test --out words",
+        "Rotate one onto the other.",
+        f"calque align --encoder {DEMO_ENCODER} --pairs links/train --layers all --shrink auto --out rotated",
+    ),
+    (
+        "See whether they helped, on sentences they have not learned from.",
+        f"calque measure words --encoder {DEMO_ENCODER} --encoder centred --encoder rotated "
+        "--pairs links/test --out words",
     ),
     ("Make a page such as this one.", "calque report words"),
 )
@@ -93,6 +100,7 @@ def demo(
     stand from an earlier call are not done again.
     """
     folder = Path(out)
+    _claim(folder)
     if not world:
         try:
             return _on_languages(folder, seed, device, tell)
@@ -101,20 +109,30 @@ def demo(
     return _on_the_world(folder / "world", seed, tell)
 
 
+def _claim(folder: Path) -> None:
+    """Take a new or empty folder, or that of an earlier demo; one with anything else in it is refused."""
+    if folder.exists() and not (folder / MARKER).is_file() and (folder.is_file() or any(folder.iterdir())):
+        raise BadSetting("exists and is not a demo of calque", where=folder, remedy="choose another --out")
+    write_json(folder / MARKER, {"verb": "demo"})
+
+
 # ------------------------------------------------------------------------------------- real languages
 
 
 def _on_languages(folder: Path, seed: int, device: str, tell: Tell) -> Path:
     # Held here, so that every verb finds it in use and none reads it again.
     encoder = open_encoder(DEMO_ENCODER, EncoderOptions(device=Device.parse(device)))
-    tell(f"the corpus in {len(languages()) + 1} languages: {folder / 'text'}")
-    write_corpus(folder / "text")
+    count, text = len(languages()), folder / "text"
+    tell(f"The corpus: {len(sentences(PIVOT))} sentences in {count + 1} languages, in {text}")
+    write_corpus(text)
+    tell(f"1 of 4: link words in {count} languages, by machine to learn from, by hand to score")
     shared: dict[str, Any] = {"seed": seed, "device": device}
     pairs = [f"{PIVOT}-{code}" for code in languages()]
     for pair in pairs:
         _link_pair(folder, pair, tell, **shared)
     learned = [folder / "links" / pair / "train" for pair in pairs]
     encoders = [DEMO_ENCODER]
+    tell(f"2 of 4: align, {len(DEMO_METHODS)} ways")
     for method, settings in DEMO_METHODS.items():
         given: dict[str, Any] = {"method": method, "layers": "all", **settings, "out": folder / method}
         tell(command("align", encoder=DEMO_ENCODER, pairs=learned, **given, **shared))
@@ -122,9 +140,11 @@ def _on_languages(folder: Path, seed: int, device: str, tell: Tell) -> Path:
         encoders.append(str(folder / method))
     scored, out = [folder / "gold" / pair / "test" for pair in pairs], folder / "words"
     labels = [DEMO_ENCODER, *(method.replace("-", " ") for method in DEMO_METHODS)]
+    tell("3 of 4: measure before and after, on sentences that were not learned from")
     tell(command("measure words", encoder=encoders, label=labels, pairs=scored, out=out, **shared))
     run = measure_words(encoders, scored, labels=labels, out=out, **shared)
     write_json(out / "artifacts" / "about.json", _about(run.counts))
+    tell("4 of 4: the page")
     tell(command("report", out))
     del encoder
     return report(out)
@@ -157,9 +177,11 @@ def _about(counts: Mapping[str, int]) -> dict[str, Any]:
     return {
         "title": f"Does alignment help {DEMO_ENCODER} in {listed}?",
         "summary": (
-            f"Words of {learned} English sentences and their translations were linked by machine, and from "
-            f"these links {DEMO_ENCODER} was aligned to English. Before and after, it was asked to find the "
-            f"translations of {counts['scored']:,} words in {scored_count()} other sentences, linked by hand."
+            f"Words of {learned} English sentences and their translations were linked by machine, and by "
+            f"these links {DEMO_ENCODER} was aligned: each language centred, or rotated onto English. Before "
+            f"and after, it had to find the translations of words in {scored_count()} other sentences, both "
+            f"ways: {counts['scored']:,} of {counts['links']:,} links made by hand, no word pairs that it "
+            "had seen."
         ),
         "next": [{"text": text, "command": line} for text, line in OWN_BITEXT],
     }

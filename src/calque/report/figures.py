@@ -31,10 +31,10 @@ class Mark:
 
     def told(self, unit: str) -> str:
         """The figure in words, with its interval where it has one."""
-        text = f"{_round(self.value)}{unit}"
+        text = f"{_round(self.value, unit)}{unit}"
         if self.low is None or self.high is None:
             return text
-        return f"{text} ({_round(self.low)} to {_round(self.high)})"
+        return f"{text} ({_round(self.low, unit)} to {_round(self.high, unit)})"
 
 
 @dataclass(frozen=True)
@@ -115,14 +115,14 @@ def _step(span: float) -> float:
     >>> _step(48.0), _step(0.7)
     (10.0, 0.2)
     """
-    size = 10.0 ** math.floor(math.log10(span / 3))
+    size = 10.0 ** math.floor(math.log10(max(span, 1e-300) / 3))
     return next(size * m for m in (1, 2, 5, 10) if span / (size * m) <= 6)
 
 
-def _round(value: float) -> str:
-    """One decimal for what is shown in percent, three for what lies between −1 and 1 by nature."""
-    text = f"{value:.1f}" if abs(value) >= 1.5 or value == 0 else f"{value:.3g}"
-    return text.replace("-", "−")
+def _round(value: float, unit: str = "") -> str:
+    """One decimal for percent and points, three for what lies between −1 and 1 by nature."""
+    text = f"{value:.1f}" if unit or abs(value) >= 1.5 or value == 0 else f"{value:.3g}"
+    return text.replace("-", "−").replace("−0.0", "0.0") if float(text) == 0 else text.replace("-", "−")
 
 
 def _n(value: float) -> str:
