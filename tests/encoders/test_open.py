@@ -12,6 +12,7 @@ from tiny_encoders import build
 from calque.encoders.aligned import AlignedEncoder
 from calque.encoders.encoder import EncoderOptions, HuggingFaceEncoder
 from calque.encoders.open import open_encoder, save_aligned
+from calque.errors import BadSetting
 from calque.types import MapKey, Shift, SpaceMap
 
 
@@ -62,3 +63,8 @@ def test_weights_changed_in_memory_or_on_disk_are_read_anew(folder: Path) -> Non
     changed.save(folder)
     third = opened(folder)
     assert third is not second and third.fingerprint != second.fingerprint
+
+
+def test_a_name_like_that_of_a_bundled_encoder_is_a_mistake() -> None:
+    with pytest.raises(BadSetting, match="did you mean e5-small-q4"):
+        open_encoder("e5-small-q5")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import shutil
 from collections.abc import Hashable
 from dataclasses import replace
@@ -50,6 +51,9 @@ def _open_plain(spec: str, options: EncoderOptions, name: str, own: bool) -> Enc
     if (folder / "static.json").is_file():
         return load_static(folder)
     bundled = spec in BUNDLED and not folder.exists()
+    meant = difflib.get_close_matches(spec, BUNDLED, 1, 0.8)
+    if meant and not bundled and not folder.exists():
+        raise BadSetting(f"no encoder {spec!r}", remedy=f"did you mean {meant[0]}?")
     directory = bundled_directory(spec) if bundled else model_directory(spec, options.revision)
     if own:
         return HuggingFaceEncoder.load(str(directory), options, name=name)
