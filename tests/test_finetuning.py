@@ -90,7 +90,7 @@ def test_linked_words_come_nearer_and_transformers_alone_gives_the_same(
     [
         {"freeze_embeddings": True, "freeze_layers": 1},
         {"trim_vocabulary": True},
-        {"lora": 2, "learning_rate": 2e-2},
+        {"lora": 2, "method": "l2", "learning_rate": 1e-2},
         {"queue": 16, "mask_same": False},
         {"regulariser": "both", "hidden_words": "linked"},
         {"pulled_to": "frozen", "supervision": "all", "layers": "last2"},
@@ -103,7 +103,7 @@ def test_every_choice_gives_an_ordinary_encoder(
 ) -> None:
     if "lora" in part:
         pytest.importorskip("peft")
-    aligned = align(str(bert), links / "train", out=tmp_path / "out", method="weak", **SMALL | part)
+    aligned = align(str(bert), links / "train", out=tmp_path / "out", **SMALL | {"method": "weak"} | part)
     assert apart(aligned, links / "test") < apart(open_encoder(str(bert)), links / "test")
     names = [set(load_file(folder / "model.safetensors")) for folder in (bert, tmp_path / "out")]
     assert names[0] == names[1]
