@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, TypeVar
 
 import torch
@@ -86,6 +88,16 @@ def wait_for_all() -> None:
     """Until every process is here; at once where there is but one."""
     if dist.is_available() and dist.is_initialized():
         dist.barrier()
+
+
+def leave() -> None:
+    """Part from the others, all together. A process that ends otherwise may be ended by its own threads."""
+    if not (dist.is_available() and dist.is_initialized()):
+        return
+    if dist.get_backend() == "gloo":
+        with suppress(RuntimeError):  # another has failed, and says so itself
+            dist.monitored_barrier(timeout=timedelta(seconds=10))
+    dist.destroy_process_group()
 
 
 class _Gather(torch.autograd.Function):

@@ -7,6 +7,7 @@ from its last checkpoint and ends, on a CPU, with the same bits.
 
 from __future__ import annotations
 
+import atexit
 import json
 import math
 import time
@@ -33,7 +34,7 @@ from calque.training.checkpoint import (
     save_checkpoint,
     trained_parameters,
 )
-from calque.training.crew import Crew
+from calque.training.crew import Crew, leave
 from calque.training.schedule import Schedule, rate, warmup_steps
 
 if TYPE_CHECKING:
@@ -172,6 +173,7 @@ def start(options: TrainOptions) -> tuple[Accelerator, Crew]:
     # Without being told, accelerate starts no crew of CPUs.
     cpu = options.cpu or not (torch.cuda.is_available() or torch.backends.mps.is_available())
     accelerator = Accelerator(mixed_precision=precision, cpu=cpu)
+    atexit.register(leave)
     crew = Crew(accelerator.process_index, accelerator.num_processes, accelerator.device)
     if options.processes is not None and options.processes != crew.size:
         raise BadSetting(
