@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calque.errors import BadSetting
-from calque.measure.breakdown import BREAKDOWNS, POS_GROUPS, Bins, Linked, bin_links, bin_scores
+from calque.measure.breakdown import BREAKDOWNS, DIRECTIONS, POS_GROUPS, Bins, Linked, bin_links, bin_scores
 from calque.text.frequency import frequencies
 from calque.types import UPOS, Bitext, WordPairs
 
@@ -80,7 +80,7 @@ def test_ranks_may_come_from_a_larger_corpus(pairs: WordPairs) -> None:
 
 def test_groups_are_plain_means_of_their_tags(linked: Linked, pairs: WordPairs) -> None:
     hits = np.array([[1, 1, 0, 0, 1, 0], [0, 0, 0, 0, 0, 0]], bool)
-    scores = bin_scores("pos", BREAKDOWNS["pos"](linked), "forward", hits, pairs.sentence.astype(int))
+    scores = bin_scores("pos", BREAKDOWNS["pos"](linked), [0], hits, pairs.sentence.astype(int))
     told = {score.group: (score.value, score.count) for score in scores}
     assert told["pos", "NOUN"] == (pytest.approx(1 / 3), 3) and told["pos", "VERB"] == (0.5, 2)
     assert told["pos-group", "open"] == (pytest.approx((1 / 3 + 1 / 2) / 2), 5)
@@ -91,7 +91,7 @@ def test_groups_are_plain_means_of_their_tags(linked: Linked, pairs: WordPairs) 
 def test_two_conjunctions_are_one_member() -> None:
     code = np.array([[UPOS.index(name) for name in ("CCONJ", "SCONJ", "SCONJ", "DET")]] * 2)
     hits = np.array([[1, 1, 0, 0]] * 2, bool)
-    scores = bin_scores("pos", Bins(UPOS, code, POS_GROUPS), "both", hits, np.arange(4))
+    scores = bin_scores("pos", Bins(UPOS, code, POS_GROUPS), [0, 1], hits, np.arange(4))
     closed = [score for score in scores if score.group == ("pos-group", "closed")]
     assert closed[0].value == pytest.approx((2 / 3 + 0) / 2) and closed[0].count == 8
 
@@ -105,7 +105,7 @@ def test_bins_add_up_to_the_whole(data: st.DataObject) -> None:
     bins = Bins(names, rng.integers(0, 5, (2, links)), {"vowels": ("a", "e"), "rest": ("b c", "d")})
     hits, cluster = rng.random((2, links)) < 0.4, np.sort(rng.integers(0, 9, links))
     for direction, rows in (("forward", [0]), ("backward", [1]), ("both", [0, 1])):
-        scores = {s.group: s for s in bin_scores("x", bins, direction, hits, cluster, rounds=20)}
+        scores = {s.group: s for s in bin_scores("x", bins, DIRECTIONS[direction], hits, cluster, rounds=20)}
         own = [s for (kind, _), s in scores.items() if kind == "x"]
         assert sum(s.count for s in own) == len(rows) * links
         assert sum(s.count * s.value for s in own) == pytest.approx(hits[rows].sum())
@@ -125,7 +125,7 @@ def test_interval_resamples_sentences() -> None:
     hits = np.tile((rng.random(30) < 0.5)[cluster], (2, 1))
     code = np.stack([rng.integers(0, 2, 200), rng.integers(0, 2, 200)])
     for direction, rows in (("forward", [0]), ("both", [0, 1])):
-        told = bin_scores("x", Bins(("a", "b"), code), direction, hits, cluster, rounds=4000)
+        told = bin_scores("x", Bins(("a", "b"), code), DIRECTIONS[direction], hits, cluster, rounds=4000)
         for which, score in enumerate(told):
             means = []
             for _ in range(2000):

@@ -12,7 +12,7 @@ import pytest
 
 from calque.errors import BadInput, BadSetting
 from calque.geometry.neighbours import Similarity
-from calque.measure.word_retrieval import Measurement, RetrievalOptions, Variant, word_retrieval
+from calque.measure.word_retrieval import RetrievalOptions, Variant, WordMeasurement, word_retrieval
 from calque.store import load_items, load_pairs, load_results, save_pairs, save_results
 from calque.types import Bitext, Result, Sentences, WordPairs, WordVectors
 
@@ -75,7 +75,9 @@ def random_encoder(
     return Planted({"en": source.astype(np.float32), "de": target.astype(np.float32)}, **hidden)
 
 
-def figure(measured: Measurement, encoder: str, layer: int, direction: str = "both", **more: Any) -> Result:
+def figure(
+    measured: WordMeasurement, encoder: str, layer: int, direction: str = "both", **more: Any
+) -> Result:
     wanted = {
         "encoder": encoder,
         "layer": layer,
@@ -256,7 +258,7 @@ def test_first_occurrence_by_hand() -> None:
     measured = word_retrieval({"it": Planted({"en": unit, "de": unit})}, pairs, [0], options=options)
     assert measured.counts["scored"] == 2 and measured.counts["later occurrence"] == 2
     assert (measured.counts["source candidates"], measured.counts["target candidates"]) == (3, 3)
-    assert measured.items["it/0"].keys["source"].tolist() == [0, 1]
+    assert measured.items[figure(measured, "it", 0).items].keys["source"].tolist() == [0, 1]
     assert figure(measured, "it", 0).value == 1.0
 
 
@@ -300,7 +302,9 @@ def test_comparison_agrees_with_the_items() -> None:
     encoders = {"before": random_encoder(pairs, 1), "after": random_encoder(pairs, 1, noise=0.9)}
     measured = word_retrieval(encoders, pairs, [0], options=RetrievalOptions(**FAST))
     for direction in ("forward", "backward", "both"):
-        before, after = (measured.items[f"{name}/0"].values[direction] for name in encoders)
+        before, after = (
+            measured.items[figure(measured, name, 0).items].values[direction] for name in encoders
+        )
         whole = [figure(measured, name, 0, direction) for name in encoders]
         assert [r.value for r in whole] == pytest.approx([before.mean(), after.mean()])
         told = figure(measured, "after", 0, direction, baseline="before")
@@ -310,8 +314,8 @@ def test_comparison_agrees_with_the_items() -> None:
         assert all(r.low <= r.value <= r.high for r in whole)
 
 
-def _sign_flips(gain: np.ndarray, pairs: WordPairs, measured: Measurement) -> float:
-    cluster = measured.items["before/0"].cluster
+def _sign_flips(gain: np.ndarray, pairs: WordPairs, measured: WordMeasurement) -> float:
+    cluster = measured.items[figure(measured, "before", 0).items].cluster
     sums = [gain[cluster == c].sum() for c in np.unique(cluster)]
     rng = np.random.default_rng(9)
     drawn = [abs(sum(rng.choice([-1, 1]) * x for x in sums)) for _ in range(1000)]
@@ -323,9 +327,10 @@ def test_encoders_of_unequal_depth_meet_where_both_have_the_layer() -> None:
     encoders = {"deep": random_encoder(pairs, 1, layers=4), "flat": random_encoder(pairs, 2, layers=2)}
     chosen = {"deep": [3, 1], "flat": [0, 1, 1]}
     measured = word_retrieval(encoders, pairs, chosen, options=RetrievalOptions(**FAST))
-    assert sorted(measured.items) == ["deep/1", "deep/3", "flat/0", "flat/1"]
+    held = {(r.encoder, r.layer): measured.items[r.items] for r in measured.results if r.items}
+    assert sorted(held) == [("deep", 1), ("deep", 3), ("flat", 0), ("flat", 1)]
     assert {(r.encoder, r.layer) for r in measured.results if r.baseline} == {("flat", 1)}
-    assert {e["layer"] for x in measured.examples for e in x["retrieved"].values()} == {3, 1}
+    assert {e["layer"] for x in measured.artifacts["examples"] for e in x["retrieved"].values()} == {3, 1}
 
 
 def test_examples_favour_disagreement_and_read_true() -> None:
@@ -337,7 +342,7 @@ def test_examples_favour_disagreement_and_read_true() -> None:
         "a": Planted({"en": source, "de": source[:, partner]}),
         "b": Planted({"en": source, "de": wrong}),
     }
-    examples = word_retrieval(encoders, pairs, [0], options=RetrievalOptions(**FAST)).examples
+    examples = word_retrieval(encoders, pairs, [0], options=RetrievalOptions(**FAST)).artifacts["examples"]
     split = [{e["hit"] for e in x["retrieved"].values()} == {True, False} for x in examples]
     assert split == sorted(split, reverse=True) and sum(split) == 6 and len(split) == 24
     for x in examples:
@@ -376,7 +381,7 @@ def test_links_read_from_disk_give_the_same_figures(tmp_path: Path) -> None:
             word_retrieval(encoders, held, [1], options=options, breakdowns=["rank-gap", "script"])
             for held in (pairs, load_pairs(tmp_path / "pairs"))
         )
-        assert ours.results == read.results and ours.examples == read.examples
+        assert ours.results == read.results and ours.artifacts["examples"] == read.examples
 
 
 def test_the_same_call_gives_the_same_figures() -> None:
@@ -384,7 +389,7 @@ def test_the_same_call_gives_the_same_figures() -> None:
     encoders = {"before": random_encoder(pairs, 1), "after": random_encoder(pairs, 2)}
     options = RetrievalOptions(**FAST, seed=4)
     first, second = (word_retrieval(encoders, pairs, [1], options=options) for _ in range(2))
-    assert first.results == second.results and first.examples == second.examples
+    assert first.results == second.results and first.artifacts["examples"] == second.examples
     assert first.results[0].seed == 4
 
 

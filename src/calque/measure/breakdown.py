@@ -115,23 +115,29 @@ def bin_links(names: Sequence[str], linked: Linked) -> dict[str, Bins]:
     return {name: BREAKDOWNS[name](linked) for name in names}
 
 
-def queries(direction: str, hits: Flags, cluster: Longs) -> tuple[Doubles, Longs]:
-    """Value and cluster of every query of a direction. Shape: hits (2, links), cluster (links,)."""
-    ways = DIRECTIONS[direction]
-    return hits[ways].ravel().astype(np.float64), np.tile(cluster, len(ways))
+def queries(ways: list[int], fared: Flags | Doubles, cluster: Longs) -> tuple[Doubles, Longs]:
+    """Value and cluster of every query of some ways. Shape: fared (ways, links), cluster (links,)."""
+    return fared[ways].ravel().astype(np.float64), np.tile(cluster, len(ways))
 
 
 def bin_scores(
-    name: str, bins: Bins, direction: str, hits: Flags, cluster: Longs, *, rounds: int = 1000, seed: int = 0
+    name: str,
+    bins: Bins,
+    ways: list[int],
+    fared: Flags | Doubles,
+    cluster: Longs,
+    *,
+    rounds: int = 1000,
+    seed: int = 0,
 ) -> list[BinScore]:
     """The mean of every bin that has queries, then of every group.
 
-    Shape: hits (2, links), cluster (links,).
+    Shape: fared (ways, links), cluster (links,).
     """
-    values, clusters = queries(direction, hits, cluster)
+    values, clusters = queries(ways, fared, cluster)
     names, place = np.unique(clusters, return_inverse=True)
     shape = len(bins.names), len(names)
-    cell = np.ravel_multi_index((bins.code[DIRECTIONS[direction]].ravel(), place), shape)
+    cell = np.ravel_multi_index((bins.code[ways].ravel(), place), shape)
     right, asked = (
         np.bincount(cell, weights, shape[0] * shape[1]).reshape(shape) for weights in (values, None)
     )

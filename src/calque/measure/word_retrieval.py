@@ -7,11 +7,10 @@ both directions and pooled. Encoders are compared on the same queries among the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, field
 from itertools import chain
-from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
@@ -19,20 +18,16 @@ import torch
 
 from calque.errors import BadInput, BadSetting
 from calque.geometry.neighbours import Similarity, two_way
-from calque.measure.breakdown import DIRECTIONS, Bins, Linked, bin_links, bin_scores, queries
+from calque.measure.breakdown import DIRECTIONS, Bins, Linked, bin_links
 from calque.measure.examples import Finds
+from calque.measure.scoring import Measurement, Scorer, check_languages, layers_of
 from calque.progress import bar
 from calque.recipe import Choice
-from calque.stats.intervals import bootstrap_mean
-from calque.stats.signature import signature
-from calque.stats.significance import paired
-from calque.store import save_items
 from calque.text.frequency import Frequencies
 from calque.types import (
     Encoder,
     Flags,
     Floats,
-    Items,
     Longs,
     Pooling,
     Result,
@@ -92,24 +87,10 @@ class RetrievalOptions:
 
 
 @dataclass(frozen=True, eq=False)
-class Measurement:
-    """What a measure hands back.
+class WordMeasurement(Measurement):
+    """`finds` is what each query found, from which more examples can be made."""
 
-    The `items` field of a result is a key of `items` here; `save` turns it into the digest of a file.
-    `counts` say what was scored and what was left out, by reason; `examples` are for a person to read, and
-    `finds` is what more of them can be made from.
-    """
-
-    results: list[Result]
-    items: dict[str, Items]
-    counts: dict[str, int]
-    examples: list[dict[str, Any]]
-    finds: Finds
-
-    def save(self, folder: Path) -> list[Result]:
-        """Write the items into a folder; the results, naming their files."""
-        digests = {key: save_items(folder, items) for key, items in self.items.items()}
-        return [r if r.items is None else replace(r, items=digests[r.items]) for r in self.results]
+    finds: Finds = field(kw_only=True)
 
 
 def word_retrieval(
@@ -122,7 +103,7 @@ def word_retrieval(
     breakdowns: Sequence[str] = (),
     frequencies: tuple[Frequencies, Frequencies] | None = None,
     recipe: str = "",
-) -> Measurement:
+) -> WordMeasurement:
     """Score every encoder at every layer asked for, and compare each with the first at the same layer.
 
     A query is a link in one direction: a word with two links asks twice and can be right once. `seen` are
@@ -130,8 +111,8 @@ def word_retrieval(
     encoders could not see (cut off, or tokenised to nothing) takes part for none of them. The `count` of a
     result is its number of queries, so that of direction "both" is twice that of one direction.
     """
-    chosen = _layers(encoders, layers)
-    _check_languages(encoders, pairs)
+    chosen = layers_of(encoders, layers)
+    check_languages(encoders, pairs.languages)
     if "seen" in breakdowns and not options.include_seen:
         raise BadSetting(
             "no seen breakdown: the pairs seen in training are left out", remedy="set include_seen"
@@ -144,45 +125,17 @@ def word_retrieval(
     hits = {at: search.hits(rows) for at, rows in found.items()}
     kept = {name: held.keep(search.kept) for name, held in bins.items()}
     last = {at: rows for at, rows in found.items() if at[1] == chosen[at[0]][-1]}
-    scorer = _Scorer(
-        {label: encoders[label].fingerprint for label in encoders}, search.pairs, kept, options, recipe
-    )
-    return Measurement(
-        list(scorer.results(hits)),
-        {_key(*at): scorer.items(own) for at, own in hits.items()},
+    whole = _scorer(encoders, search.pairs, kept, options, recipe).measurement(hits)
+    return WordMeasurement(
+        whole.results,
+        whole.items,
         {**search.counts, **_dropped(vectors)},
-        _examples(search, last, options.seed),
-        Finds(search.pairs, {at: search.places[rows[0]] for at, rows in found.items()}),
+        {"examples": _examples(search, last, options.seed)},
+        finds=Finds(search.pairs, {at: search.places[rows[0]] for at, rows in found.items()}),
     )
 
 
 # -------------------------------------------------------------------------------------- what is asked
-
-
-def _layers(
-    encoders: Mapping[str, Encoder], layers: Mapping[str, Sequence[int]] | Sequence[int]
-) -> dict[str, tuple[int, ...]]:
-    if not encoders:
-        raise BadSetting("no encoder to measure", remedy="give one or more, the first is the baseline")
-    chosen = {}
-    for label, encoder in encoders.items():
-        asked = layers.get(label, ()) if isinstance(layers, Mapping) else layers
-        chosen[label] = tuple(sorted(set(asked)))
-        wrong = [layer for layer in chosen[label] if not 0 <= layer <= encoder.depth]
-        if wrong or not chosen[label]:
-            what = f"has no layer {wrong[0]}" if wrong else "was given no layer to measure"
-            raise BadSetting(f"encoder {label!r} {what}", remedy=f"its layers are 0 to {encoder.depth}")
-    return chosen
-
-
-def _check_languages(encoders: Mapping[str, Encoder], pairs: WordPairs) -> None:
-    for label, encoder in encoders.items():
-        missing = set() if encoder.languages is None else set(pairs.languages) - encoder.languages
-        if missing:
-            raise BadSetting(
-                f"encoder {label!r} was not made for {', '.join(sorted(missing))}",
-                remedy=f"it takes {', '.join(sorted(encoder.languages or ()))}",
-            )
 
 
 def _seen_links(pairs: WordPairs, seen: AbstractSet[tuple[str, str]]) -> Flags:
@@ -360,93 +313,33 @@ def _program(queries: Floats, candidates: Floats, options: RetrievalOptions, blo
 # ---------------------------------------------------------------------------------------- the figures
 
 
-@dataclass(frozen=True, eq=False)
-class _Scorer:
-    """Turns hits into results; holds what all of them share. `encoders` are fingerprints by label."""
-
-    encoders: Mapping[str, str]
-    pairs: WordPairs
-    bins: Mapping[str, Bins]
-    options: RetrievalOptions
-    recipe: str
-
-    def results(self, hits: Mapping[tuple[str, int], Flags]) -> Iterator[Result]:
-        """Every figure: whole, by bin, and against the first encoder. Shape: each of hits (2, links)."""
-        baseline = next(iter(self.encoders))
-        for (label, layer), own in hits.items():
-            for direction in DIRECTIONS:
-                about = self._about(label, layer, direction)
-                yield self._whole(about, own)
-                yield from self._binned(about, own)
-                if label != baseline and (baseline, layer) in hits:
-                    yield self._against(baseline, about, own, hits[baseline, layer])
-
-    def items(self, hits: Flags) -> Items:
-        """One item a link, with one value a direction."""
-        columns = {"sentence": self.pairs.sentence, "source": self.pairs.source, "target": self.pairs.target}
-        keys = {name: column.astype(np.int64) for name, column in columns.items()}
-        values = {direction: hits[ways].mean(0) for direction, ways in DIRECTIONS.items()}
-        return Items(keys, self._cluster, values)
-
-    @property
-    def _cluster(self) -> Longs:
-        return self.pairs.sentence.astype(np.int64)
-
-    def _whole(self, about: Result, hits: Flags) -> Result:
-        values, cluster = queries(about.direction, hits, self._cluster)
-        ends = bootstrap_mean(values, cluster, rounds=self.options.rounds, seed=self.options.seed)
-        figures = {"value": float(values.mean()), "count": len(values), **asdict(ends)}
-        return replace(about, items=_key(about.encoder, about.layer), **figures)
-
-    def _binned(self, about: Result, hits: Flags) -> Iterator[Result]:
-        sampling = {"rounds": self.options.rounds, "seed": self.options.seed}
-        for name, bins in self.bins.items():
-            for score in bin_scores(name, bins, about.direction, hits, self._cluster, **sampling):
-                yield replace(about, **asdict(score))
-
-    def _against(self, baseline: str, about: Result, own: Flags, other: Flags) -> Result:
-        before, cluster = queries(about.direction, other, self._cluster)
-        after, _ = queries(about.direction, own, self._cluster)
-        figures = asdict(paired(before, after, cluster, seed=self.options.seed))
-        value, note = figures.pop("difference"), figures.pop("test")
-        return replace(about, baseline=baseline, value=value, note=note, **figures)
-
-    def _about(self, label: str, layer: int, direction: str) -> Result:
-        """A result that says what it is of, and no figure yet."""
-        options = self.options
-        radius = options.radius_k if options.similarity is Similarity.CSLS else ""
-        made_with = signature(
-            task=TASK,
-            variant=options.variant.value,
-            sim=f"{options.similarity.value}{radius}",
-            pooling=options.pooling,
-            identical=not options.drop_identical,
-            seen=options.include_seen,
-            linker=self.pairs.linker or None,
-            data=self.pairs.fingerprint[:12],
-            encoder=self.encoders[label][:12],
-            layer=layer,
-            direction=direction,
-            seed=options.seed,
-            recipe=self.recipe[:12] or None,
-        )
-        return Result(
-            TASK,
-            METRIC,
-            0.0,
-            self.pairs.languages,
-            label,
-            layer,
-            options.variant.value,
-            direction,
-            seed=options.seed,
-            signature=made_with,
-        )
-
-
-def _key(label: str, layer: int | None) -> str:
-    """Where the items of one encoder's layer are held."""
-    return f"{label}/{layer}"
+def _scorer(
+    encoders: Mapping[str, Encoder],
+    pairs: WordPairs,
+    bins: Mapping[str, Bins],
+    options: RetrievalOptions,
+    recipe: str,
+) -> Scorer:
+    radius = options.radius_k if options.similarity is Similarity.CSLS else ""
+    columns = {"sentence": pairs.sentence, "source": pairs.source, "target": pairs.target}
+    return Scorer(
+        Result(TASK, METRIC, 0.0, pairs.languages, "", variant=options.variant.value, seed=options.seed),
+        {label: encoder.fingerprint for label, encoder in encoders.items()},
+        {name: column.astype(np.int64) for name, column in columns.items()},
+        pairs.sentence.astype(np.int64),
+        {
+            "variant": options.variant.value,
+            "sim": f"{options.similarity.value}{radius}",
+            "pooling": options.pooling,
+            "identical": not options.drop_identical,
+            "seen": options.include_seen,
+            "linker": pairs.linker or None,
+            "data": pairs.fingerprint[:12],
+            "recipe": recipe[:12] or None,
+        },
+        bins,
+        rounds=options.rounds,
+    )
 
 
 # --------------------------------------------------------------------------------------- the examples
