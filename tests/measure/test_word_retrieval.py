@@ -381,7 +381,7 @@ def test_links_read_from_disk_give_the_same_figures(tmp_path: Path) -> None:
             word_retrieval(encoders, held, [1], options=options, breakdowns=["rank-gap", "script"])
             for held in (pairs, load_pairs(tmp_path / "pairs"))
         )
-        assert ours.results == read.results and ours.artifacts["examples"] == read.examples
+        assert ours.results == read.results and ours.artifacts["examples"] == read.artifacts["examples"]
 
 
 def test_the_same_call_gives_the_same_figures() -> None:
@@ -389,7 +389,7 @@ def test_the_same_call_gives_the_same_figures() -> None:
     encoders = {"before": random_encoder(pairs, 1), "after": random_encoder(pairs, 2)}
     options = RetrievalOptions(**FAST, seed=4)
     first, second = (word_retrieval(encoders, pairs, [1], options=options) for _ in range(2))
-    assert first.results == second.results and first.artifacts["examples"] == second.examples
+    assert first.results == second.results and first.artifacts["examples"] == second.artifacts["examples"]
     assert first.results[0].seed == 4
 
 

@@ -1,0 +1,28 @@
+"""The command line: parsing and printing, nothing else. Every verb is a function of `calque.pipeline`."""
+
+from __future__ import annotations
+
+import sys
+
+from calque.cli import measures, verbs  # noqa: F401 (they register their commands)
+from calque.cli.common import app, complain
+from calque.cli.help import CHOICES
+from calque.errors import CalqueError
+
+__all__ = ["CHOICES", "app", "main"]
+
+
+def main() -> None:
+    """Run the command line; a person's mistake ends with a message and exit code 2."""
+    try:
+        app(prog_name="calque")
+    except CalqueError as error:
+        complain(str(error))
+        sys.exit(2)
+    except OSError as error:
+        complain(f"{error.strerror or error}: {error.filename or ''}".rstrip(": "))
+        sys.exit(2)
+    except SystemExit as stop:
+        if stop.code == 130:
+            complain("interrupted; nothing half-written")
+        raise

@@ -1,0 +1,140 @@
+"""What the verbs have in common: the groups they belong to, options, printing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+import calque
+from calque.cli.help import ENCODER, READING, RUNNING, Verbs, choice, screen
+from calque.files import FINISHED
+from calque.progress import shown
+
+#: Options that say how to run and print, not what to compute.
+OUTWARD = frozenset({"out", "overwrite", "quiet", "as_json", "device", "show"})
+
+app = typer.Typer(
+    cls=Verbs,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help=(calque.__doc__ or "").split("\n")[0],
+)
+measure_app = typer.Typer(
+    cls=Verbs, no_args_is_help=True, help="Measure how well languages meet in encoders."
+)
+cache_app = typer.Typer(
+    cls=Verbs, no_args_is_help=True, help="The cache of vectors: what is in it, and making room."
+)
+app.add_typer(measure_app, name="measure")
+app.add_typer(cache_app, name="cache")
+
+Out = Annotated[
+    Path, typer.Option(metavar="<folder>", help="Folder to write; it appears whole or not at all.")
+]
+Layers = Annotated[
+    str,
+    typer.Option(
+        metavar="<layers>", help="all, last, last4, 8, 0,4,8 or 8-12; 0 is the embeddings, -1 the last."
+    ),
+]
+Tokenised = Annotated[
+    bool,
+    typer.Option("--tokenised", help="Words are separated by spaces already.", rich_help_panel=READING),
+]
+EncoderName = Annotated[
+    str,
+    typer.Option(
+        "--encoder", metavar="<name>", help="Hub name, directory, e5-small-q4, or en=a.vec,de=b.vec."
+    ),
+]
+PoolingName = Annotated[
+    str | None,
+    choice("pooling", "Subwords of a word, by default as trained or mean", "--pooling", panel=ENCODER),
+]
+Revision = Annotated[
+    str | None, typer.Option(metavar="<name>", help="Revision of a hub model.", rich_help_panel=ENCODER)
+]
+Prefix = Annotated[
+    str | None,
+    typer.Option(
+        metavar="<text>", help="Text before every input, such as 'query: ' for E5.", rich_help_panel=ENCODER
+    ),
+]
+MaxLength = Annotated[int, typer.Option(help="Longest input, in pieces.", rich_help_panel=ENCODER)]
+DeviceName = Annotated[str, choice("device", "Where encoders run", "--device", panel=ENCODER)]
+DtypeName = Annotated[str, choice("dtype", "Precision on a GPU", "--dtype", panel=ENCODER)]
+Overwrite = Annotated[
+    bool,
+    typer.Option("--overwrite", help="Replace a run of another recipe.", rich_help_panel=RUNNING),
+]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print nothing but errors.", rich_help_panel=RUNNING)
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.", rich_help_panel=RUNNING)]
+Seed = Annotated[int, typer.Option(help="Seed of everything random.", rich_help_panel=RUNNING)]
+
+
+def complain(message: str) -> None:
+    """Tell what went wrong, on the error stream."""
+    Console(stderr=True, soft_wrap=True).print(f"calque: {message}", markup=False, highlight=False)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        screen.print(calque.__version__, highlight=False)
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Align multilingual encoders across languages, and find out whether it helped."""
+
+
+def settings(context: typer.Context, *not_settings: str) -> dict[str, Any]:
+    """The options that belong to a recipe; their names are the recipe's."""
+    held = {name: value for name, value in context.params.items() if name not in OUTWARD | set(not_settings)}
+    return {name: value for name, value in held.items() if value not in (None, [], ())}
+
+
+@contextmanager
+def showing(quiet: bool, as_json: bool) -> Iterator[None]:
+    """Progress is shown, unless nobody or a program reads."""
+    with shown(not quiet and not as_json):
+        yield
+
+
+class Standing:
+    """Whether a run stood finished in a folder before a verb was called."""
+
+    def __init__(self, out: Path) -> None:
+        self.out = out
+        self.before = self._when()
+
+    def _when(self) -> int | None:
+        marker = self.out / FINISHED
+        return marker.stat().st_mtime_ns if marker.is_file() else None
+
+    def __str__(self) -> str:
+        return f"{'already there' if self.before == self._when() else 'written'}: {self.out}"
+
+
+def tell(quiet: bool, as_json: bool, record: dict[str, Any], *parts: Any) -> None:
+    """Print a record for programs, or its parts for a person."""
+    if as_json:
+        print(json.dumps(record, ensure_ascii=False, indent=2, default=str))
+    elif not quiet:
+        for part in parts:
+            if isinstance(part, str):
+                screen.print(part, markup=False, highlight=False, soft_wrap=True)
+            else:
+                screen.print(part)

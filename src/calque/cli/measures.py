@@ -1,0 +1,116 @@
+"""`calque measure …`: one command a measure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Annotated
+
+import typer
+
+from calque.cli.common import (
+    AsJson,
+    DeviceName,
+    DtypeName,
+    Layers,
+    MaxLength,
+    Out,
+    Overwrite,
+    PoolingName,
+    Prefix,
+    Quiet,
+    Revision,
+    Seed,
+    Standing,
+    measure_app,
+    settings,
+    showing,
+    tell,
+)
+from calque.cli.help import Verb, choice
+
+
+@measure_app.command("words", cls=Verb)
+def measure_words_command(
+    context: typer.Context,
+    encoders: Annotated[
+        list[str],
+        typer.Option("--encoder", metavar="<name>", help="Encoders to compare; the first is the baseline."),
+    ],
+    pairs: Annotated[
+        list[str], typer.Option(metavar="<folder>", help="Folder of links to score; may be given again.")
+    ],
+    out: Out,
+    labels: Annotated[
+        list[str] | None, typer.Option("--label", metavar="<name>", help="A name for each encoder.")
+    ] = None,
+    layers: Layers = "all",
+    variant: Annotated[str, choice("variant", "Which occurrences are searched and scored")] = "contextual",
+    similarity: Annotated[str, choice("similarity", "How near two vectors are")] = "csls",
+    radius_k: Annotated[int, typer.Option(help="Neighbours of CSLS.")] = 10,
+    include_seen: Annotated[
+        bool, typer.Option("--include-seen", help="Keep word pairs seen in training, as a breakdown.")
+    ] = False,
+    keep_identical: Annotated[
+        bool, typer.Option("--keep-identical", help="Keep links between equal strings.")
+    ] = False,
+    keep_many: Annotated[
+        bool, typer.Option("--keep-many", help="Keep words that have several links.")
+    ] = False,
+    sentence_augmented: Annotated[
+        bool,
+        typer.Option("--sentence-augmented", help="Add mean, max and min over the sentence to each word."),
+    ] = False,
+    breakdowns: Annotated[
+        list[str] | None, choice("breakdowns", "Scores of parts, by default all possible", "--by")
+    ] = None,
+    rounds: Annotated[int, typer.Option(help="Of the bootstrap.")] = 1000,
+    limit: Annotated[int | None, typer.Option(help="Score the first sentences only, this many.")] = None,
+    pooling: PoolingName = None,
+    revision: Revision = None,
+    prefix: Prefix = None,
+    max_length: MaxLength = 512,
+    overwrite: Overwrite = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+    device: DeviceName = "auto",
+    dtype: DtypeName = "float32",
+    seed: Seed = 0,
+) -> None:
+    """How often a word finds its translation among all words of the other language, layer by layer."""
+    from calque.pipeline import measure_words
+    from calque.report.collect import collect
+    from calque.report.tables import summary_table, verdict_line
+    from calque.store import result_line
+
+    standing = Standing(out)
+    with showing(quiet, as_json):
+        run = measure_words(
+            encoders,
+            pairs,
+            out=out,
+            overwrite=overwrite,
+            device=device,
+            **settings(context, "encoders", "pairs"),
+        )
+    if quiet:
+        return
+    held = collect(out)
+    record = {
+        "folder": out,
+        "verdict": verdict_line(held),
+        "counts": run.counts,
+        "results": [json.loads(result_line(result)) for result in run.results],
+    }
+    tell(
+        quiet, as_json, record, summary_table(held), _left_out(run.counts), verdict_line(held), str(standing)
+    )
+
+
+def _left_out(counts: Mapping[str, int]) -> str:
+    """How many links were scored, and why the others were not."""
+    reasons = ("several links", "identical", "seen in training", "no vector", "later occurrence")
+    told = ", ".join(f"{reason} {counts[reason]:,}" for reason in reasons if counts.get(reason))
+    return f"{counts['scored']:,} of {counts['links']:,} links scored" + (
+        f"; left out: {told}" if told else ""
+    )

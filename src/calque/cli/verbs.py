@@ -1,0 +1,571 @@
+"""The verbs, but for the measures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from calque.cli.common import (
+    AsJson,
+    DeviceName,
+    DtypeName,
+    EncoderName,
+    Layers,
+    MaxLength,
+    Out,
+    Overwrite,
+    PoolingName,
+    Prefix,
+    Quiet,
+    Revision,
+    Seed,
+    Standing,
+    Tokenised,
+    app,
+    cache_app,
+    settings,
+    showing,
+    tell,
+)
+from calque.cli.help import ENCODER, METHODS, READING, RUNNING, TRAINING, Verb, choice, training
+from calque.errors import BadSetting
+from calque.files import Cache
+
+if TYPE_CHECKING:
+    from calque.pipeline import Checkup, LinkRun
+
+
+# ----------------------------------------------------------------------------------------------- link
+
+
+@app.command("link", cls=Verb)
+def link_command(
+    context: typer.Context,
+    paths: Annotated[list[str], typer.Argument(help="One bitext, or two line-aligned files; hf:NAME.")],
+    languages: Annotated[
+        tuple[str, str], typer.Option(metavar="<source> <target>", help="For example: en de")
+    ],
+    out: Out,
+    linker: Annotated[
+        str, choice("linker", "Statistical models, or ways to link by the similarities of --encoder")
+    ] = "eflomal",
+    symmetrise: Annotated[
+        str, choice("symmetrise", "How links of both directions are joined")
+    ] = "intersection",
+    iterations: Annotated[
+        int | None, typer.Option(help="Training iterations of a statistical linker.")
+    ] = None,
+    threshold: Annotated[float, typer.Option(help="Of softmax links.")] = 0.001,
+    subwords: Annotated[bool, typer.Option("--subwords", help="Link the encoder's own pieces.")] = False,
+    links: Annotated[
+        str | None, typer.Option(metavar="<file>", help="Links made elsewhere, in Pharaoh format.")
+    ] = None,
+    one_based: Annotated[bool, typer.Option("--one-based", help="Pharaoh files count from 1.")] = False,
+    trained: Annotated[
+        str | None, typer.Option(metavar="<folder>", help="Folder of a kept linker to apply.")
+    ] = None,
+    keep_linker: Annotated[bool, typer.Option("--keep-linker", help="Keep the trained linker.")] = False,
+    filters: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--filter",
+            metavar="<filter>",
+            help="one-to-one, different, score>=X, sample=N, sentences=N; applied in the order given.",
+        ),
+    ] = None,
+    dev: Annotated[int, typer.Option(help="Pairs before the test pairs, held out.")] = 0,
+    test: Annotated[int, typer.Option(help="Last pairs, held out.")] = 0,
+    gold: Annotated[str | None, typer.Option(metavar="<file>", help="Gold links to score against.")] = None,
+    plain: Annotated[bool, typer.Option("--plain", help="Also write text and links as plain files.")] = False,
+    format: Annotated[
+        str | None, choice("format", "Layout, by default guessed (triple has |||)", panel=READING)
+    ] = None,
+    tokenised: Tokenised = False,
+    max_words: Annotated[
+        int, typer.Option(help="Drop pairs with a longer side.", rich_help_panel=READING)
+    ] = 100,
+    max_ratio: Annotated[
+        float, typer.Option(help="Drop pairs with sides this unequal; 0 keeps all.", rich_help_panel=READING)
+    ] = 9.0,
+    keep_duplicates: Annotated[
+        bool, typer.Option("--keep-duplicates", help="Keep repeated pairs.", rich_help_panel=READING)
+    ] = False,
+    limit: Annotated[
+        int | None, typer.Option(help="Read this many pairs at most.", rich_help_panel=READING)
+    ] = None,
+    encoder: Annotated[
+        str | None,
+        typer.Option(
+            metavar="<name>", help="Encoder for similarity links and --subwords.", rich_help_panel=ENCODER
+        ),
+    ] = None,
+    layer: Annotated[
+        str,
+        typer.Option(metavar="<layer>", help="Its layer for similarity links.", rich_help_panel=ENCODER),
+    ] = "-5",
+    show: Annotated[
+        int, typer.Option(help="Draw the links of this many sentences.", rich_help_panel=RUNNING)
+    ] = 0,
+    revision: Revision = None,
+    prefix: Prefix = None,
+    max_length: MaxLength = 512,
+    overwrite: Overwrite = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+    device: DeviceName = "auto",
+    dtype: DtypeName = "float32",
+    seed: Seed = 0,
+) -> None:
+    """Link the words of a bitext; writes train/ dev/ test/."""
+    from calque.pipeline import link
+
+    standing = Standing(out)
+    with showing(quiet, as_json):
+        run = link(
+            paths,
+            languages,
+            out=out,
+            overwrite=overwrite,
+            device=device,
+            **settings(context, "paths", "languages"),
+        )
+    tell(quiet, as_json, _link_record(run), *_link_tables(run, show), str(standing))
+
+
+def _link_record(run: LinkRun) -> dict[str, Any]:
+    return {
+        "folder": run.folder,
+        "splits": {
+            name: {"sentences": len(pairs.bitext), "links": len(pairs)} for name, pairs in run.splits.items()
+        },
+        "dropped": dict(run.dropped),
+        "filters": [vars(step) for step in run.filters],
+        "scores": {result.metric: result.value for result in run.scores},
+    }
+
+
+def _link_tables(run: LinkRun, show: int) -> Iterator[Any]:
+    from calque.links.draw import draw
+
+    table = Table("split", "sentences", "links", "links a sentence", box=None)
+    for name, pairs in run.splits.items():
+        count, links = len(pairs.bitext), len(pairs)
+        table.add_row(name, f"{count:,}", f"{links:,}", f"{links / count:.1f}")
+    yield table
+    dropped = ", ".join(f"{reason} {count:,}" for reason, count in run.dropped.items() if count)
+    yield f"dropped: {dropped or 'nothing'}"
+    for step in run.filters:
+        yield f"filter {step.name}: kept {step.kept:,}, dropped {step.dropped:,}"
+    if run.scores:
+        figures = "  ".join(f"{result.metric} {result.value:.3f}" for result in run.scores)
+        yield f"against gold ({run.scores[0].count:,} sentences): {figures}"
+    first = next(iter(run.splits.values()))
+    for sentence in range(min(show, len(first.bitext))):
+        yield f"\n{draw(first, sentence)}"
+
+
+# ---------------------------------------------------------------------------------------------- align
+
+
+def _shrink(given: str) -> str:
+    """A number from 0 to 1, or `auto`; an option cannot be declared as either."""
+    try:
+        fits = given == "auto" or 0 <= float(given) <= 1
+    except ValueError:
+        fits = False
+    if not fits:
+        raise BadSetting(f"--shrink {given}", remedy="a number between 0 and 1, or auto")
+    return given
+
+
+@app.command("align", cls=Verb)
+def align_command(
+    context: typer.Context,
+    encoder: EncoderName,
+    pairs: Annotated[
+        list[str],
+        typer.Option(metavar="<folder>", help="Folder of links; several languages: give it again."),
+    ],
+    out: Out,
+    method: Annotated[str, choice("method", "How languages are brought together")] = "centred-rotation",
+    layers: Layers = "last",
+    supervision: Annotated[str, choice("supervision", "What is paired")] = "words",
+    dictionary: Annotated[
+        list[str] | None,
+        typer.Option(metavar="<file>", help="Dictionary in MUSE format, one for each --pairs."),
+    ] = None,
+    moves: Annotated[str, choice("moves", "Which side moves into the other's space")] = "target",
+    shrink: Annotated[
+        str,
+        typer.Option(
+            metavar="<number>|auto",
+            callback=_shrink,
+            help="Towards the identity: 0 not at all, 1 wholly, auto as cross-validation finds best.",
+        ),
+    ] = "0",
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            metavar="<name>", help="A paper's settings by name (cao2020, wu2020-weak …) or a TOML file."
+        ),
+    ] = None,
+    components: Annotated[int, typer.Option(help="Of top-components.", rich_help_panel=METHODS)] = 3,
+    rounds: Annotated[int, typer.Option(help="Of iterative-normalisation.", rich_help_panel=METHODS)] = 5,
+    beta: Annotated[float, typer.Option(help="Of orthogonal-gradient.", rich_help_panel=METHODS)] = 0.01,
+    epochs: Annotated[int, training("Passes over the links")] = 1,
+    steps: Annotated[int | None, training("Steps, in place of passes")] = None,
+    batch: Annotated[int | None, training("Sentence pairs of each language at a time")] = None,
+    batch_of: Annotated[str, choice("batch_of", "Whose pairs those are", panel=TRAINING)] = "language",
+    batch_tokens: Annotated[int | None, training("Pieces at a time, in place of pairs")] = None,
+    max_pairs: Annotated[int | None, training("Sentence pairs of each language to draw")] = None,
+    learning_rate: Annotated[float | None, training("The highest learning rate")] = None,
+    warmup: Annotated[float, training("Share of the steps to get there, or their number")] = 0.1,
+    schedule: Annotated[str, choice("schedule", "What follows", panel=TRAINING)] = "linear",
+    clip: Annotated[float, training("Most length of a gradient")] = 1.0,
+    accumulate: Annotated[int, training("Batches a step")] = 1,
+    betas: Annotated[tuple[float, float], training("Of AdamW")] = (0.9, 0.999),
+    epsilon: Annotated[float, training("Of AdamW")] = 1e-8,
+    weight_decay: Annotated[float, training("Of AdamW")] = 0.0,
+    dropout: Annotated[bool, training("Drop out as the encoder was trained")] = True,
+    precision: Annotated[
+        str, choice("precision", "Of the forward pass, on a GPU", panel=TRAINING)
+    ] = "float32",
+    regulariser: Annotated[
+        str | None,
+        choice("regulariser", "What stays near the original; by loss unless given", panel=TRAINING),
+    ] = None,
+    hidden_weight: Annotated[float, training("Weight of that for hidden states")] = 1.0,
+    hidden_words: Annotated[str, choice("hidden_words", "Whose hidden states", panel=TRAINING)] = "all",
+    parameter_weight: Annotated[float, training("Weight of that for parameters")] = 1.0,
+    parameter_form: Annotated[str, choice("parameter_form", "Its form", panel=TRAINING)] = "squared",
+    pulled_to: Annotated[
+        str, choice("pulled_to", "What the moving side is pulled to", panel=TRAINING)
+    ] = "trained",
+    power: Annotated[int, training("Of l2: 2 for squared distances, 1 for distances")] = 2,
+    reduction: Annotated[str, choice("reduction", "Of l2, over links", panel=TRAINING)] = "mean",
+    temperature: Annotated[float, training("Of weak and strong")] = 0.1,
+    head: Annotated[int, training("Width of the head of weak and strong, dropped after; 0 for none")] = 128,
+    queue: Annotated[int, training("Past links that serve weak and strong as negatives")] = 0,
+    mask_same: Annotated[bool, training("The same word elsewhere is no negative")] = True,
+    freeze_embeddings: Annotated[bool, training("Hold the embeddings", "--freeze-embeddings")] = False,
+    freeze_layers: Annotated[int, training("Hold so many lower layers")] = 0,
+    lora: Annotated[int, training("Rank of adapters to train in place of the weights; 0 for none")] = 0,
+    lora_alpha: Annotated[float, training("Scale of adapters")] = 16,
+    trim_vocabulary: Annotated[bool, training("Train only pieces in use", "--trim-vocabulary")] = False,
+    dev: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="<folder>",
+            help="Folder of links to choose the best weights by; may be given again.",
+            rich_help_panel=TRAINING,
+        ),
+    ] = None,
+    evaluate_every: Annotated[int, training("Steps between such scores")] = 100,
+    max_unrelated: Annotated[float, training("Stop when unrelated words are this alike")] = 0.97,
+    resume: Annotated[bool, training("Go on with a training that was stopped", "--resume")] = False,
+    processes: Annotated[int | None, training("How many torchrun started; refused when not so")] = None,
+    save_every: Annotated[int, training("Steps between checkpoints")] = 200,
+    tensorboard: Annotated[bool, training("Write TensorBoard records", "--tensorboard")] = False,
+    pooling: PoolingName = None,
+    revision: Revision = None,
+    prefix: Prefix = None,
+    max_length: MaxLength = 512,
+    overwrite: Overwrite = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+    device: DeviceName = "auto",
+    dtype: DtypeName = "float32",
+    seed: Seed = 0,
+) -> None:
+    """Align an encoder by linked words: by linear maps, or by training it (l2, weak, strong)."""
+    from calque.pipeline import align
+
+    standing = Standing(out)
+    with showing(quiet, as_json):
+        aligned = align(encoder, pairs, out=out, overwrite=overwrite, device=device, **_given(context))
+    about = aligned.about
+    told = [
+        f"{languages}: " + ", ".join(f"{reason} {count:,}" for reason, count in counts.items())
+        for languages, counts in about["coverage"].items()
+    ]
+    record = {"folder": out} | {name: about[name] for name in ("method", "layers", "coverage")}
+    headline = f"{about['method']} at layers {', '.join(map(str, about['layers']))}"
+    tell(quiet, as_json, record, headline, *told, str(standing))
+
+
+def _given(context: typer.Context) -> dict[str, Any]:
+    """The settings that were typed: those of methods that are not used would be refused."""
+    typed = {
+        name
+        for name in context.params
+        if getattr(context.get_parameter_source(name), "name", "") not in ("DEFAULT", "DEFAULT_MAP")
+    }
+    held = settings(context, "encoder", "pairs")
+    return {name: value for name, value in held.items() if name in typed}
+
+
+# --------------------------------------------------------------------------------------------- report
+
+
+@app.command("report", cls=Verb)
+def report_command(
+    folder: Annotated[Path, typer.Argument(help="A run folder.")],
+    device: DeviceName = "auto",
+    dtype: DtypeName = "float32",
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+    seed: Seed = 0,
+) -> None:
+    """Write one self-contained HTML page for a run, and print its path."""
+    from calque.pipeline.reporting import report
+
+    page = report(folder)
+    tell(quiet, as_json, {"page": page}, str(page))
+
+
+# --------------------------------------------------------------------------------------------- encode
+
+
+@app.command("encode", cls=Verb)
+def encode_command(
+    context: typer.Context,
+    text: Annotated[Path, typer.Argument(help="A text, one sentence a line.")],
+    encoder: EncoderName,
+    language: Annotated[str, typer.Option(metavar="<code>", help="Language of the text.")],
+    out: Out,
+    unit: Annotated[str, choice("unit", "A vector for each of")] = "words",
+    layers: Layers = "last",
+    tokenised: Tokenised = False,
+    limit: Annotated[
+        int | None, typer.Option(help="Read this many lines at most.", rich_help_panel=READING)
+    ] = None,
+    pooling: PoolingName = None,
+    revision: Revision = None,
+    prefix: Prefix = None,
+    max_length: MaxLength = 512,
+    overwrite: Overwrite = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+    device: DeviceName = "auto",
+    dtype: DtypeName = "float32",
+    seed: Seed = 0,
+) -> None:
+    """Vectors of the words or sentences of a text, as .npy files."""
+    from calque.pipeline import encode
+
+    standing = Standing(out)
+    with showing(quiet, as_json):
+        vectors = encode(
+            encoder,
+            text,
+            language,
+            out=out,
+            overwrite=overwrite,
+            device=device,
+            **settings(context, "encoder", "text", "language"),
+        )
+    shapes = {f"layer-{layer}.npy": vectors.layer(layer).shape for layer in vectors.layers}
+    told = [f"{name}: {rows:,} × {width}" for name, (rows, width) in shapes.items()]
+    lost = ", ".join(f"{reason} {count:,}" for reason, count in vectors.dropped.items() if count)
+    record = {"folder": out, "shapes": shapes, "dropped": vectors.dropped}
+    tell(quiet, as_json, record, *told, *([f"no vector: {lost}"] if lost else []), str(standing))
+
+
+# --------------------------------------------------------------------------------------- world, demo
+
+
+@app.command("world", cls=Verb)
+def world_command(
+    context: typer.Context,
+    out: Out,
+    count: Annotated[int, typer.Option(help="Sentences of the bitext.")] = 5000,
+    width: Annotated[int, typer.Option(help="Of the count vectors.")] = 100,
+    device: DeviceName = "auto",
+    dtype: DtypeName = "float32",
+    overwrite: Overwrite = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+    seed: Seed = 0,
+) -> None:
+    """Write an invented universe: parallel text in three languages, gold links, treebanks, count vectors."""
+    from calque.pipeline import world
+
+    standing = Standing(out)
+    with showing(quiet, as_json):
+        folder = world(out, overwrite=overwrite, **settings(context, "dtype"))
+    tell(quiet, as_json, {"folder": folder}, str(standing))
+
+
+@app.command("pretrain", cls=Verb)
+def pretrain_command(
+    context: typer.Context,
+    out: Out,
+    world: Annotated[bool, typer.Option("--world", help="On text of the invented universe.")] = False,
+    languages: Annotated[
+        list[str] | None,
+        typer.Option("--language", metavar="<code>", help="en, near or far, again for each; en and far."),
+    ] = None,
+    sentences: Annotated[int, typer.Option(help="Sentences of each language, no two translations.")] = 40_000,
+    cutting: Annotated[str, choice("cutting", "How words are cut into pieces")] = "unigram",
+    vocabulary: Annotated[int, typer.Option(help="Pieces of all languages together.")] = 4500,
+    layers: Annotated[int, typer.Option(help="Layers of the model.")] = 4,
+    width: Annotated[int, typer.Option(help="Of its vectors.")] = 96,
+    heads: Annotated[int, typer.Option(help="Of attention.")] = 4,
+    inner: Annotated[int, typer.Option(help="Width inside a layer.")] = 192,
+    max_length: Annotated[int, typer.Option(help="Longest input, in pieces.")] = 128,
+    masked: Annotated[float, typer.Option(help="Share of pieces to guess.")] = 0.2,
+    alpha: Annotated[float, typer.Option(help="Languages are drawn by size to this power.")] = 0.7,
+    steps: Annotated[int, typer.Option(help="Steps of training.")] = 6000,
+    minutes: Annotated[float | None, typer.Option(help="As many steps as fit into them.")] = None,
+    batch_tokens: Annotated[int, typer.Option(help="Pieces at a time.")] = 1024,
+    learning_rate: Annotated[float, typer.Option(help="The highest learning rate.")] = 3e-3,
+    warmup: Annotated[float, typer.Option(help="Share of the steps to get there, or their number.")] = 0.1,
+    schedule: Annotated[str, choice("schedule", "What follows")] = "linear",
+    weight_decay: Annotated[float, typer.Option(help="Of AdamW.")] = 0.01,
+    dropout: Annotated[float, typer.Option(help="Share of numbers dropped in training.")] = 0.0,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="Go on with a training that was stopped.", rich_help_panel=RUNNING),
+    ] = False,
+    processes: Annotated[
+        int | None,
+        typer.Option(help="How many torchrun started; refused when not so.", rich_help_panel=RUNNING),
+    ] = None,
+    save_every: Annotated[
+        int, typer.Option(help="Steps between checkpoints.", rich_help_panel=RUNNING)
+    ] = 500,
+    tensorboard: Annotated[
+        bool, typer.Option("--tensorboard", help="Write TensorBoard records.", rich_help_panel=RUNNING)
+    ] = False,
+    device: DeviceName = "auto",
+    overwrite: Overwrite = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+    seed: Seed = 0,
+) -> None:
+    """Train a masked language model of several languages from scratch, without any parallel signal."""
+    from calque.pipeline import pretrain
+
+    if not world:
+        raise BadSetting("no text to train on", remedy="--world; files of your own cannot be read yet")
+    standing = Standing(out)
+    with showing(quiet, as_json):
+        run = pretrain(out, overwrite=overwrite, device=device, **settings(context, "world"))
+    told = [
+        f"{one.languages[0]}: {one.value:.1%} of {one.count:,} hidden pieces guessed"
+        for one in run.results
+        if one.languages is not None and one.metric == "accuracy"
+    ]
+    scores = [{"language": one.languages, one.metric: one.value} for one in run.results]
+    tell(quiet, as_json, {"folder": out, "scores": scores}, *told, str(standing))
+
+
+@app.command("demo", cls=Verb)
+def demo_command(
+    out: Annotated[Path, typer.Option(metavar="<folder>", help="Folder to write.")] = Path("runs/demo"),
+    world: Annotated[
+        bool,
+        typer.Option("--world", help="On an invented language and count vectors; needs no optional package."),
+    ] = False,
+    device: DeviceName = "auto",
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+    seed: Seed = 0,
+) -> None:
+    """The whole flow on a few real languages, offline: link, align, measure, page."""
+    from calque.pipeline import demo
+    from calque.report.collect import collect
+    from calque.report.tables import summary_table, verdict_line
+    from calque.store import load_results, result_line
+
+    def step(line: str) -> None:
+        tell(quiet or as_json, False, {}, f"$ {line}" if line.startswith("calque ") else line)
+
+    with showing(quiet, as_json):
+        page = demo(out, world=world, seed=seed, device=device, tell=step)
+    if quiet:
+        return
+    held, results = collect(page.parent), load_results(page.parent / "results.jsonl")
+    record = {
+        "page": page,
+        "verdict": verdict_line(held),
+        "results": [json.loads(result_line(result)) for result in results],
+    }
+    tell(quiet, as_json, record, summary_table(held), verdict_line(held), f"page: {page}")
+
+
+# ---------------------------------------------------------------------------------------------- cache
+
+
+@cache_app.command("ls", cls=Verb)
+def cache_list(as_json: AsJson = False) -> None:
+    """What is in the cache, most recently used first."""
+    cache = Cache()
+    entries = cache.entries()
+    table = Table("size", "holds", "key", box=None)
+    for entry in entries:
+        table.add_row(f"{entry.size / 1e6:,.1f} MB", entry.label, entry.key[:12])
+    total = sum(entry.size for entry in entries)
+    record = {"folder": cache.root, "limit": cache.limit, "entries": [vars(entry) for entry in entries]}
+    end = f"{len(entries)} entries, {total / 1e6:,.1f} MB of {cache.limit / 1e6:,.0f} MB in {cache.root}"
+    tell(False, as_json, record, *([table] if entries else []), end)
+
+
+@cache_app.command("prune", cls=Verb)
+def cache_prune(
+    to: Annotated[float, typer.Option(help="Gigabytes to keep at most; 0 empties the cache.")] = 0.0,
+    as_json: AsJson = False,
+) -> None:
+    """Remove the least recently used entries."""
+    removed = Cache().prune(int(to * 1e9))
+    size = sum(entry.size for entry in removed)
+    record = {"removed": len(removed), "bytes": size}
+    tell(False, as_json, record, f"removed {len(removed)} entries, {size / 1e6:,.1f} MB")
+
+
+# --------------------------------------------------------------------------------------------- doctor
+
+
+@app.command("doctor", cls=Verb)
+def doctor_command(as_json: AsJson = False) -> None:
+    """What is installed, what this machine can do, and what stands in the way."""
+    from calque.pipeline import doctor
+
+    found = doctor()
+    told = [f"problem: {one.what}\n  remedy: {one.remedy}" for one in found.problems]
+    tell(False, as_json, asdict(found), _checkup_table(found), *(told or ["no problems found"]))
+
+
+def _checkup_table(found: Checkup) -> Table:
+    table = Table("", "", box=None, show_header=False)
+    machine, cache = found.machine, found.cache
+    memory = "" if machine.memory is None else f", {machine.memory / 1e9:,.0f} GB of memory"
+    here = [one.name for one in found.extras if not one.lacking]
+    table.add_row(
+        "versions", ", ".join(f"{name} {given or 'missing'}" for name, given in found.versions.items())
+    )
+    table.add_row("extras", ", ".join(here) or "none")
+    for one in found.extras:
+        if one.install:
+            table.add_row("", f"not {one.name}: {escape(one.install)}")
+    table.add_row("system", f"{machine.system}{memory}")
+    table.add_row(
+        "device",
+        f"{machine.device} ({machine.device_name}), {machine.threads} of {machine.processors} processors",
+    )
+    for trial in found.precisions:
+        table.add_row(trial.dtype, f"not safe: {trial.fault}" if trial.fault else "safe")
+    limit = "" if cache.limit is None else f", vectors up to {cache.limit / 1e9:,.1f} GB"
+    table.add_row(
+        "cache", f"{cache.folder}: {cache.size / 1e9:,.1f} GB{limit}; {cache.free / 1e9:,.0f} GB free"
+    )
+    for name, there in cache.unpacked.items():
+        table.add_row(name, "unpacked" if there else "not unpacked yet: done on first use")
+    return table
