@@ -53,6 +53,19 @@ EncoderName = Annotated[
         "--encoder", metavar="<name>", help="Hub name, directory, e5-small-q4, or en=a.vec,de=b.vec."
     ),
 ]
+Encoders = Annotated[
+    list[str],
+    typer.Option("--encoder", metavar="<name>", help="Encoders to compare; the first is the baseline."),
+]
+Pairs = Annotated[
+    list[str], typer.Option(metavar="<folder>", help="Folder of links to score; may be given again.")
+]
+Labels = Annotated[
+    list[str] | None, typer.Option("--label", metavar="<name>", help="A name for each encoder.")
+]
+Rounds = Annotated[int, typer.Option(help="Of the bootstrap.")]
+Limit = Annotated[int | None, typer.Option(help="Score the first sentences only, this many.")]
+SimilarityName = Annotated[str, choice("similarity", "How near two vectors are", "--similarity")]
 PoolingName = Annotated[
     str | None,
     choice("pooling", "Subwords of a word, by default as trained or mean", "--pooling", panel=ENCODER),

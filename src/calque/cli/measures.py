@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,15 +12,21 @@ from calque.cli.common import (
     AsJson,
     DeviceName,
     DtypeName,
+    Encoders,
+    Labels,
     Layers,
+    Limit,
     MaxLength,
     Out,
     Overwrite,
+    Pairs,
     PoolingName,
     Prefix,
     Quiet,
     Revision,
+    Rounds,
     Seed,
+    SimilarityName,
     Standing,
     measure_app,
     settings,
@@ -29,24 +35,20 @@ from calque.cli.common import (
 )
 from calque.cli.help import Verb, choice
 
+if TYPE_CHECKING:
+    from calque.pipeline import MeasureRun
+
 
 @measure_app.command("words", cls=Verb)
 def measure_words_command(
     context: typer.Context,
-    encoders: Annotated[
-        list[str],
-        typer.Option("--encoder", metavar="<name>", help="Encoders to compare; the first is the baseline."),
-    ],
-    pairs: Annotated[
-        list[str], typer.Option(metavar="<folder>", help="Folder of links to score; may be given again.")
-    ],
+    encoders: Encoders,
+    pairs: Pairs,
     out: Out,
-    labels: Annotated[
-        list[str] | None, typer.Option("--label", metavar="<name>", help="A name for each encoder.")
-    ] = None,
+    labels: Labels = None,
     layers: Layers = "all",
     variant: Annotated[str, choice("variant", "Which occurrences are searched and scored")] = "contextual",
-    similarity: Annotated[str, choice("similarity", "How near two vectors are")] = "csls",
+    similarity: SimilarityName = "csls",
     radius_k: Annotated[int, typer.Option(help="Neighbours of CSLS.")] = 10,
     include_seen: Annotated[
         bool, typer.Option("--include-seen", help="Keep word pairs seen in training, as a breakdown.")
@@ -64,8 +66,8 @@ def measure_words_command(
     breakdowns: Annotated[
         list[str] | None, choice("breakdowns", "Scores of parts, by default all possible", "--by")
     ] = None,
-    rounds: Annotated[int, typer.Option(help="Of the bootstrap.")] = 1000,
-    limit: Annotated[int | None, typer.Option(help="Score the first sentences only, this many.")] = None,
+    rounds: Rounds = 1000,
+    limit: Limit = None,
     pooling: PoolingName = None,
     revision: Revision = None,
     prefix: Prefix = None,
@@ -79,9 +81,6 @@ def measure_words_command(
 ) -> None:
     """How often a word finds its translation among all words of the other language, layer by layer."""
     from calque.pipeline import measure_words
-    from calque.report.collect import collect
-    from calque.report.tables import summary_table, verdict_line
-    from calque.store import result_line
 
     standing = Standing(out)
     with showing(quiet, as_json):
@@ -93,18 +92,25 @@ def measure_words_command(
             device=device,
             **settings(context, "encoders", "pairs"),
         )
+    _tell_run(run, _left_out(run.counts), str(standing), quiet=quiet, as_json=as_json)
+
+
+def _tell_run(run: MeasureRun, *more: str, quiet: bool, as_json: bool) -> None:
+    """What a measure found: its table, its verdict, and what else there is to say."""
     if quiet:
         return
-    held = collect(out)
+    from calque.report.collect import collect
+    from calque.report.tables import summary_table, verdict_line
+    from calque.store import result_line
+
+    held = collect(run.folder)
     record = {
-        "folder": out,
+        "folder": run.folder,
         "verdict": verdict_line(held),
         "counts": run.counts,
         "results": [json.loads(result_line(result)) for result in run.results],
     }
-    tell(
-        quiet, as_json, record, summary_table(held), _left_out(run.counts), verdict_line(held), str(standing)
-    )
+    tell(quiet, as_json, record, summary_table(held), verdict_line(held), *more)
 
 
 def _left_out(counts: Mapping[str, int]) -> str:
