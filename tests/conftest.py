@@ -37,3 +37,21 @@ def e5_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from calque.encoders.bundled import bundled_directory
 
     return bundled_directory(root=tmp_path_factory.mktemp("bundled"))
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bitext in which word k translates word k, with links, a part to score on, and a dictionary."""
+    import small_corpus
+
+    return small_corpus.write(tmp_path_factory.mktemp("corpus"))
+
+
+@pytest.fixture(scope="session")
+def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small BERT with random weights, on disk."""
+    import tiny_encoders
+
+    folder = tmp_path_factory.mktemp("bert")
+    tiny_encoders.build("bert").save(folder)
+    return folder

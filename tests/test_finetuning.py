@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
@@ -14,46 +15,27 @@ import pytest
 import tiny_encoders
 from safetensors.torch import load_file
 
+from calque.align.finetune import FinetuneOptions
 from calque.align.presets import load_preset, preset_names
 from calque.encoders.aligned import AlignedEncoder
 from calque.encoders.open import open_encoder
 from calque.errors import BadSetting, TrainingStopped
-from calque.pipeline import FinetuneRecipe, LinkRecipe, align, link
+from calque.pipeline import FinetuneRecipe, LinkRecipe, align
 from calque.store import load_pairs
+from calque.training.loop import TrainOptions
 
 SMALL: dict[str, Any] = {"steps": 12, "batch": 8, "learning_rate": 1e-3, "save_every": 4}
-INTO = {
-    "the": "die", "cat": "Katze", "sat": "saß", "on": "auf", "mat": "Matte", "dog": "Hund", "life": "Leben",
-    "child": "Kind", "laughed": "lachte", "street": "Straße", "and": "und", "isn't": "nicht",
-}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
-def links(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A bitext in which word k translates word k, linked, with a part to score on."""
-    folder = tmp_path_factory.mktemp("corpus")
-    rng = np.random.default_rng(0)
-    drawn = [rng.choice(list(INTO), rng.integers(5, 9)).tolist() for _ in range(60)]
-    lines = [f"{' '.join(words)}\t{' '.join(INTO[word] for word in words)}\n" for words in drawn]
-    (folder / "text.tsv").write_text("".join(lines), encoding="utf-8")
-    gold = [" ".join(f"{i}-{i}" for i in range(len(words))) + "\n" for words in drawn]
-    (folder / "gold.links").write_text("".join(gold))
-    link(folder / "text.tsv", ("en", "de"), out=folder / "links", tokenised=True, test=20,
-         links=str(folder / "gold.links"), keep_duplicates=True)  # fmt: skip
-    return folder / "links"
+def links(corpus: Path) -> Path:
+    return corpus / "links"
 
 
 @pytest.fixture(scope="module", params=["bert", "xlm-roberta"])
 def encoder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp(request.param)
     tiny_encoders.build(request.param).save(folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("bert")
-    tiny_encoders.build("bert").save(folder)
     return folder
 
 
@@ -231,3 +213,13 @@ def test_two_processes_write_one_encoder_near_that_of_one(bert: Path, links: Pat
         for name in ("one", "two")
     ]
     assert losses[1] == pytest.approx(losses[0], abs=1e-5)
+
+
+@pytest.mark.parametrize("options", [FinetuneOptions, TrainOptions])
+def test_settings_that_go_by_the_same_name_have_the_same_usual_value(options: type) -> None:
+    ours = {name: one.default for name, one in FinetuneRecipe.model_fields.items()}
+    theirs = {one.name: one.default for one in fields(options) if one.default is not MISSING}
+    # The recipe leaves the regulariser to the loss, and scores where there is something to score on.
+    shared = (ours.keys() & theirs.keys()) - {"regulariser", "evaluate_every"}
+    assert len(shared) > 8
+    assert {name: ours[name] for name in shared} == {name: theirs[name] for name in shared}

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import tiny_encoders
 
 from calque.encoders.aligned import AlignedEncoder
 from calque.encoders.encoder import HuggingFaceEncoder
@@ -14,34 +13,6 @@ from calque.geometry.solvers import Method
 from calque.pipeline import align, encode, link, measure_words
 from calque.store import load_pairs
 from calque.types import Sentences
-
-INTO = {
-    "the": "die", "cat": "Katze", "sat": "saß", "on": "auf", "mat": "Matte", "dog": "Hund", "life": "Leben",
-    "child": "Kind", "laughed": "lachte", "street": "Straße", "and": "und", "isn't": "nicht",
-}  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A bitext in which word k translates word k, with its links and a dictionary."""
-    folder = tmp_path_factory.mktemp("corpus")
-    rng = np.random.default_rng(0)
-    drawn = [rng.choice(list(INTO), rng.integers(5, 9)).tolist() for _ in range(60)]
-    lines = [f"{' '.join(words)}\t{' '.join(INTO[word] for word in words)}\n" for words in drawn]
-    (folder / "text.tsv").write_text("".join(lines), encoding="utf-8")
-    links = [" ".join(f"{i}-{i}" for i in range(len(words))) + "\n" for words in drawn]
-    (folder / "gold.links").write_text("".join(links))
-    (folder / "words.txt").write_text("".join(f"{a} {b}\n" for a, b in INTO.items()), encoding="utf-8")
-    link(folder / "text.tsv", ("en", "de"), out=folder / "links", tokenised=True, test=20,
-         links=str(folder / "gold.links"), keep_duplicates=True)  # fmt: skip
-    return folder
-
-
-@pytest.fixture(scope="module")
-def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("bert")
-    tiny_encoders.build("bert").save(folder)
-    return folder
 
 
 @pytest.mark.parametrize("supervision", ["words", "cls", "cls+sep", "all", "sentences", "dictionary"])
@@ -138,7 +109,11 @@ def test_seen_pairs_are_left_out_for_every_encoder(corpus: Path, bert: Path, tmp
     with pytest.raises(BadInput, match="seen in training"):
         measure_words([bert, tmp_path / "a"], corpus / "links" / "test", out=tmp_path / "w")
     run = measure_words(
-        [bert, tmp_path / "a"], corpus / "links" / "test", out=tmp_path / "w", include_seen=True, rounds=50
+        [bert, tmp_path / "a"],
+        corpus / "links" / "test",
+        out=tmp_path / "w",
+        include_seen=True,
+        rounds=50,
     )
     seen = {result.group for result in run.results if result.group and result.group[0] == "seen"}
     assert seen == {("seen", "seen")}

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,20 @@ Moves = Literal["target", "source"]
 #: Methods whose shrink can be chosen by cross-validation: nearness means something, as no scale changes.
 VALIDATED = (Method.ROTATION, Method.CENTRED_ROTATION, Method.LEAST_SQUARES)
 FOLDS = 3
+
+
+class _Meeting(NamedTuple):
+    """A language that is held, and the sources of those that move into its space."""
+
+    held: str
+    members: Mapping[str, Sequence[PairSource]]
+
+
+class _Fitted(NamedTuple):
+    """Maps, and the shrinks of each language's layers where they were chosen."""
+
+    maps: dict[MapKey, SpaceMap]
+    shrinks: Mapping[str, list[float]] = {}
 
 
 @dataclass(frozen=True)
@@ -66,7 +80,9 @@ class LinearAligner:
         shrinks: dict[str, list[float]] = {}
         for held in sorted({pair[1] for pair in groups}):
             members = {moving: group for (moving, space), group in groups.items() if space == held}
-            maps |= solve(encoder, held, members, layers, shrinks)
+            fitted = solve(encoder, _Meeting(held, members), layers)
+            maps |= fitted.maps
+            shrinks |= fitted.shrinks
         seen: dict[tuple[str, str], frozenset[tuple[str, str]]] = {}
         for source in sources:
             seen[source.languages] = seen.get(source.languages, frozenset()) | source.types()
@@ -105,34 +121,27 @@ class LinearAligner:
             for block in source.blocks(encoder, layers, self.pooling):
                 yield block if self.moves == "source" else _swapped(block)
 
-    def _closed_form(
-        self,
-        encoder: Encoder,
-        held: str,
-        members: dict[str, list[PairSource]],
-        layers: Sequence[int],
-        shrinks: dict[str, list[float]],
-    ) -> dict[MapKey, SpaceMap]:
+    def _closed_form(self, encoder: Encoder, meeting: _Meeting, layers: Sequence[int]) -> _Fitted:
         """One pass, O(d²) memory: moments of every layer at once."""
         solve = CLOSED_FORM[self.method]
         moments: dict[str, list[PairMoments]] = {}
         options: dict[str, list[SolverOptions]] = {}
-        for language, group in members.items():
+        for language, group in meeting.members.items():
             folds = self._gathered(encoder, group, layers)
             options[language] = self._options(language, folds)
             moments[language] = [merged(layer) for layer in folds]
-            if self.validate:
-                shrinks[language] = [one.shrink for one in options[language]]
         maps: dict[MapKey, SpaceMap] = {}
         for place, layer in enumerate(layers):
             solved = {
-                language: solve(moments[language][place], options[language][place]) for language in members
+                language: solve(moments[language][place], options[language][place])
+                for language in meeting.members
             }
             shared = next(iter(solved.values())).held
             if len(solved) > 1 and shared.steps:
                 shared = solve(merged([one[place] for one in moments.values()]), self.options).held
-            maps |= _keyed(solved, held, shared, layer)
-        return maps
+            maps |= _keyed(solved, meeting.held, shared, layer)
+        chosen = options if self.validate else {}
+        return _Fitted(maps, {language: [one.shrink for one in of] for language, of in chosen.items()})
 
     def _gathered(
         self, encoder: Encoder, group: Sequence[PairSource], layers: Sequence[int]
@@ -159,21 +168,14 @@ class LinearAligner:
             shrinks = list(track(found, f"shrink {language}", len(folds), "layers"))
         return [replace(self.options, shrink=shrink) for shrink in shrinks]
 
-    def _streamed(
-        self,
-        encoder: Encoder,
-        held: str,
-        members: dict[str, list[PairSource]],
-        layers: Sequence[int],
-        shrinks: dict[str, list[float]],
-    ) -> dict[MapKey, SpaceMap]:
+    def _streamed(self, encoder: Encoder, meeting: _Meeting, layers: Sequence[int]) -> _Fitted:
         """Several passes over vectors that are encoded once and kept in a temporary file."""
         solve = STREAMED[self.method]
         maps: dict[MapKey, SpaceMap] = {}
         with tempfile.TemporaryDirectory(prefix="calque-") as folder:
             spools = {
                 language: Spool(Path(folder) / language, self._blocks(encoder, group, layers))
-                for language, group in members.items()
+                for language, group in meeting.members.items()
             }
             for place, layer in enumerate(layers):
                 solved = {
@@ -188,8 +190,8 @@ class LinearAligner:
                         language: _rejoin(one, shared, spools[language].stream(place), self.options)
                         for language, one in solved.items()
                     }
-                maps |= _keyed(solved, held, shared, layer)
-        return maps
+                maps |= _keyed(solved, meeting.held, shared, layer)
+        return _Fitted(maps)
 
 
 class Spool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -29,6 +28,7 @@ from calque.recipe import Device, Recipe
 from calque.stats.signature import signature
 from calque.store import load_results, save_results
 from calque.text.world import world_sentences
+from calque.training.crew import first_process, wait_for_all
 from calque.training.loop import HISTORY, TrainLog, TrainOptions, start, train
 from calque.training.schedule import Schedule
 from calque.types import Result, Sentences
@@ -156,8 +156,7 @@ def world_texts(recipe: PretrainRecipe, count: int, first: int = 0) -> list[Sent
 
 
 def _pretrain(recipe: PretrainRecipe, options: TrainOptions, folder: Path, work: Path) -> None:
-    first = os.environ.get("RANK", "0") == "0"
-    with running(recipe, folder) if first else nullcontext() as run:
+    with running(recipe, folder) if first_process() else nullcontext() as run:
         texts = world_texts(recipe, recipe.sentences)
         tokenizer = train_tokenizer(texts, recipe.vocabulary, recipe.cutting, max_length=recipe.max_length)
         reader = Reader(tokenizer, limit=recipe.max_length)
@@ -176,10 +175,10 @@ def _pretrain(recipe: PretrainRecipe, options: TrainOptions, folder: Path, work:
             save_results(run.folder / "results.jsonl", _results(recipe, task, held_out))
             write_json(run.folder / "artifacts" / "training.json", _told(log))
             shutil.copyfile(work / HISTORY, run.folder / "artifacts" / HISTORY)
-    if first:
+    if first_process():
         shutil.rmtree(work)
     # The others read what the first has written.
-    start(options)[1].wait()
+    wait_for_all()
 
 
 def _bounded(
