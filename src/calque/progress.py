@@ -1,10 +1,12 @@
 """Progress of long work: rooms say where they are, the command line decides whether to show it.
 
 A library call is silent unless it runs inside `shown()`; a bar appears only when work takes over two seconds.
+Where there is no terminal, as in a cluster's log, a line is written every half minute instead.
 """
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterable, Iterator, Sized
 from contextlib import contextmanager
@@ -13,6 +15,8 @@ from typing import Protocol, TypeVar
 
 T = TypeVar("T")
 PATIENCE = 2.0
+#: Seconds between lines where there is no terminal.
+BETWEEN_LINES = 30.0
 
 _show: ContextVar[bool] = ContextVar("calque_progress", default=False)
 
@@ -25,6 +29,12 @@ def shown(on: bool = True) -> Iterator[None]:
         yield
     finally:
         _show.reset(token)
+
+
+def say(line: str) -> None:
+    """A line about what runs, on standard error, where progress is shown."""
+    if _show.get():
+        print(line, file=sys.stderr, flush=True)
 
 
 class Advance(Protocol):
@@ -42,8 +52,11 @@ def bar(label: str, total: int | None = None, unit: str = "", done: int = 0) -> 
     from rich.console import Console
 
     screen = Console(stderr=True)
-    if not _show.get() or not screen.is_terminal:
+    if not _show.get():
         yield lambda more, note="": None
+        return
+    if not screen.is_terminal:
+        yield _Lines(label, total, unit, done)
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -74,6 +87,35 @@ def bar(label: str, total: int | None = None, unit: str = "", done: int = 0) -> 
     finally:
         if started:
             progress.stop()
+
+
+class _Lines:
+    """Progress as a line now and then."""
+
+    def __init__(self, label: str, total: int | None, unit: str, done: int) -> None:
+        self.label, self.total, self.unit, self.first, self.done = label, total, unit, done, done
+        self.began = self.told = time.monotonic()
+
+    def __call__(self, more: int, note: str = "") -> None:
+        self.done += more
+        now = time.monotonic()
+        if now - self.told >= BETWEEN_LINES:
+            self.told = now
+            say(self.line(now - self.began, note))
+
+    def line(self, spent: float, note: str) -> str:
+        """Where the work stands.
+
+        >>> _Lines("training", 200, "steps", 0).line(30.0, "l2 0.5")
+        'training: 0 of 200 steps, l2 0.5'
+        """
+        new = self.done - self.first
+        told = [f"{self.label}: {self.done:,}" + (f" of {self.total:,}" if self.total else "") + f" {self.unit}"]
+        told.append(note or f"{new / max(spent, 1e-9):,.0f} {self.unit}/s")
+        if self.total and new:
+            left = (self.total - self.done) * spent / new
+            told.append(f"{left // 60:.0f} min {left % 60:.0f} s left")
+        return ", ".join(told)
 
 
 def track(items: Iterable[T], label: str, total: int | None = None, unit: str = "") -> Iterator[T]:

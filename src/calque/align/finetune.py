@@ -22,6 +22,7 @@ from calque.encoders.joining import joined_batches, places, with_specials
 from calque.encoders.pooling import bags, pool
 from calque.encoders.spans import ragged
 from calque.errors import BadSetting
+from calque.files import Cache
 from calque.geometry.losses import Contrast, Head, Linked, Power, distance, strong, weak
 from calque.recipe import Choice
 from calque.training.batches import bucketed, side_by_side
@@ -127,8 +128,20 @@ class FinetuneAligner:
 
     options: FinetuneOptions
 
-    def task(self, encoder: HuggingFaceEncoder, pairs: Sequence[WordPairs], *, seed: int = 0) -> FinetuneTask:
-        """Training on these pairs, of any number of languages; the encoder as it is now is the original."""
+    def task(
+        self,
+        encoder: HuggingFaceEncoder,
+        pairs: Sequence[WordPairs],
+        *,
+        seed: int = 0,
+        batches: int | None = None,
+        cache: Cache | None = None,
+    ) -> FinetuneTask:
+        """Training on these pairs, of any number of languages; the encoder as it is now is the original.
+
+        `batches` is how many will be read where that may be less than all: then the original's vectors are
+        not computed for the whole text. With a cache they are on disk for the next seed.
+        """
         preparer = Preparer(
             encoder,
             supervision=self.options.supervision,
@@ -136,7 +149,8 @@ class FinetuneAligner:
             most=self.options.max_pairs,
             seed=seed,
         )
-        return FinetuneTask(encoder, [preparer.corpus(one) for one in pairs], self.options, seed)
+        corpora = [preparer.corpus(one) for one in pairs]
+        return FinetuneTask(encoder, corpora, self.options, seed, batches=batches, cache=cache)
 
 
 # ----------------------------------------------------------------------------------------- the training
@@ -174,7 +188,14 @@ class FinetuneTask:
     unit = "words"
 
     def __init__(
-        self, encoder: HuggingFaceEncoder, corpora: Sequence[Corpus], options: FinetuneOptions, seed: int = 0
+        self,
+        encoder: HuggingFaceEncoder,
+        corpora: Sequence[Corpus],
+        options: FinetuneOptions,
+        seed: int = 0,
+        *,
+        batches: int | None = None,
+        cache: Cache | None = None,
     ) -> None:
         self.encoder, self.corpora, self.options, self.seed = encoder, corpora, options, seed
         self.modules: dict[str, torch.nn.Module] = {"encoder": encoder.model}
@@ -194,6 +215,8 @@ class FinetuneTask:
                 pooling=options.pooling,
                 specials=options.specials,
                 most=options.originals_gb * 1e9,
+                whole=batches is None or batches >= len(self.batches(0)),
+                cache=cache,
             )
         self._queues: dict[int, Linked] = {}
 

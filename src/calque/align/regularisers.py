@@ -13,9 +13,11 @@ from typing import Literal, Protocol
 import numpy as np
 import torch
 
+from calque.encoders.cached import CachedEncoder
 from calque.encoders.encoder import HuggingFaceEncoder
 from calque.encoders.pooling import bags, pool
 from calque.encoders.spans import ragged
+from calque.files import Cache
 from calque.recipe import Choice
 from calque.types import FIRST_SPECIAL, LAST_SPECIAL, Longs, Pooling, Sentences, TextBatch, WordIndex
 
@@ -88,7 +90,7 @@ class Originals(Protocol):
 
 
 class KeptOriginals:
-    """Vectors of whole texts, computed once and kept in single precision."""
+    """Vectors of whole texts, computed once and kept in memory; with a cache, on disk for the next seed too."""
 
     def __init__(
         self,
@@ -98,12 +100,14 @@ class KeptOriginals:
         layers: Sequence[int],
         pooling: Pooling,
         specials: bool = False,
+        cache: Cache | None = None,
     ) -> None:
+        original = encoder if cache is None else CachedEncoder(encoder, cache)
         self._first: list[Longs] = []
         self._vectors: list[torch.Tensor] = []
         for text in texts:
             asked = every_word(text, specials=specials)
-            found = encoder.word_vectors(text, asked, layers=layers, pooling=pooling)
+            found = original.word_vectors(text, asked, layers=layers, pooling=pooling)
             count = np.bincount(asked.sentence[found.present], minlength=len(text))
             self._first.append(np.concatenate([[0], np.cumsum(count)]))
             self._vectors.append(torch.from_numpy(np.asarray(found.vectors, np.float32)))
@@ -145,11 +149,16 @@ def originals(
     pooling: Pooling,
     specials: bool = False,
     most: float = 2e9,
+    whole: bool = True,
+    cache: Cache | None = None,
 ) -> Originals:
-    """The original's vectors of these texts: kept where they take at most so many bytes, else by a copy."""
+    """The original's vectors of these texts.
+
+    Kept where `whole` texts will be read and their vectors take at most so many bytes, else by a copy.
+    """
     words = sum(len(text.ids) + 2 * specials * len(text) for text in texts)
-    if words * encoder.width * len(layers) * 4 <= most:
-        return KeptOriginals(encoder, texts, layers=layers, pooling=pooling, specials=specials)
+    if whole and words * encoder.width * len(layers) * 4 <= most:
+        return KeptOriginals(encoder, texts, layers=layers, pooling=pooling, specials=specials, cache=cache)
     return FrozenCopy(encoder, layers=layers, pooling=pooling)
 
 

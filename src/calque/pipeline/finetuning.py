@@ -18,7 +18,7 @@ from calque.align.regularisers import Form, Regulariser
 from calque.encoders.encoder import EncoderOptions, HuggingFaceEncoder
 from calque.encoders.open import open_encoder, save_aligned
 from calque.errors import BadSetting, TrainingStopped
-from calque.files import is_done, write_json
+from calque.files import Cache, is_done, write_json
 from calque.geometry.losses import Power
 from calque.measure.word_retrieval import RetrievalOptions, retrieve
 from calque.pipeline.runs import EncoderRecipe, Running, running, work_folder
@@ -105,6 +105,11 @@ class FinetuneRecipe(EncoderRecipe):
         }
         return FinetuneOptions(**self._named_as(FinetuneOptions) | chosen)
 
+    @property
+    def batches(self) -> int | None:
+        """How many batches are read; None for whole passes."""
+        return None if self.steps is None else self.steps * self.accumulate
+
     def training(self, **how: Any) -> TrainOptions:
         """How it is trained."""
         chosen = {"bounds": {UNRELATED: self.max_unrelated}, "evaluate_every": self.evaluate_every}
@@ -152,7 +157,9 @@ def finetune(
     with running(recipe, out) if first_process() else nullcontext() as run, ExitStack() as undo:
         _prepare(recipe, encoder, [*loaded, *dev], undo)
         counts = parameter_count(encoder.model)
-        task = FinetuneAligner(recipe.finetuning(encoder.depth)).task(encoder, loaded, seed=recipe.seed)
+        task = FinetuneAligner(recipe.finetuning(encoder.depth)).task(
+            encoder, loaded, seed=recipe.seed, batches=recipe.batches, cache=Cache()
+        )
         score = _scorer(encoder, task, dev) if dev else None
         try:
             log = train(task, options, work, evaluate=score, resume=resume)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import torch
 
 from calque.errors import BadInput, BadSetting, MissingExtra, TrainingStopped
-from calque.progress import bar
+from calque.progress import bar, say
 from calque.training.checkpoint import (
     BEST,
     Position,
@@ -180,6 +180,9 @@ def start(options: TrainOptions) -> tuple[Accelerator, Crew]:
             f"{crew.size} processes run here, not {options.processes}",
             remedy=f"start them with torchrun --nproc-per-node {options.processes} -m calque …",
         )
+    if crew.rank == 0:
+        told = f"{crew.size} processes, each" if crew.size > 1 else "one process"
+        say(f"training by {told} on {crew.device}")
     return accelerator, crew
 
 
