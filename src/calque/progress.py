@@ -110,7 +110,8 @@ class _Lines:
         'training: 0 of 200 steps, l2 0.5'
         """
         new = self.done - self.first
-        told = [f"{self.label}: {self.done:,}" + (f" of {self.total:,}" if self.total else "") + f" {self.unit}"]
+        whole = f" of {self.total:,}" if self.total else ""
+        told = [f"{self.label}: {self.done:,}{whole} {self.unit}"]
         told.append(note or f"{new / max(spent, 1e-9):,.0f} {self.unit}/s")
         if self.total and new:
             left = (self.total - self.done) * spent / new

@@ -1,5 +1,7 @@
 """Regularisers against autograd, and the two ways to know the original's vectors against each other."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -8,6 +10,7 @@ from tiny_encoders import build
 from calque.align import regularisers
 from calque.align.regularisers import FrozenCopy, KeptOriginals, NearParameters, originals
 from calque.encoders.joining import joined_batches, with_specials
+from calque.files import Cache
 from calque.types import Sentences
 
 ENGLISH = Sentences.of("en", [["The", "cat", "sat"], ["a", "dog's", "life", "isn't"], [], ["the", "mat"]])
@@ -82,3 +85,18 @@ def test_vectors_are_kept_up_to_a_bound() -> None:
     assert isinstance(originals(encoder, [ENGLISH], most=size, **how), KeptOriginals)
     copy = originals(encoder, [ENGLISH], most=size - 1, **how)
     assert isinstance(copy, FrozenCopy) and "frozen copy" in copy.about
+    assert isinstance(originals(encoder, [ENGLISH], whole=False, **how), FrozenCopy)
+
+
+def test_the_next_seed_finds_the_vectors_of_the_original(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder, cache = build("bert"), Cache(tmp_path)
+    how = {"layers": (1, 3), "pooling": "mean"}
+    rows, held = [np.arange(len(ENGLISH))], encoder.batch(ENGLISH)
+    first = KeptOriginals(encoder, [ENGLISH], cache=cache, **how).of(held, rows)
+    monkeypatch.setattr(encoder, "states", None)  # nothing is computed any more
+    second = KeptOriginals(encoder, [ENGLISH], cache=cache, **how).of(held, rows)
+    plain = KeptOriginals(build("bert"), [ENGLISH], **how).of(held, rows)
+    for kept, found, exact in zip(first, second, plain, strict=True):
+        assert torch.equal(kept, found) and torch.allclose(kept, exact, atol=2e-3)

@@ -90,7 +90,7 @@ class Originals(Protocol):
 
 
 class KeptOriginals:
-    """Vectors of whole texts, computed once and kept in memory; with a cache, on disk for the next seed too."""
+    """Vectors of whole texts, computed once and kept; with a cache also on disk, for the next seed."""
 
     def __init__(
         self,
