@@ -18,10 +18,12 @@ def brute(s: np.ndarray, t: np.ndarray, similarity: Similarity, k: int, radius_k
     """The formula on whole arrays, rounded as documented, sorted with the lowest row first."""
     a, b = (unit(np.asarray(x, np.float32)).astype(np.float64) for x in (s, t))
     scores = a @ b.T
+    r_t = -np.sort(-scores, axis=1)[:, :radius_k].mean(1)[:, None]
+    r_s = -np.sort(-scores, axis=0)[:radius_k].mean(0)
     if similarity is Similarity.CSLS:
-        r_t = -np.sort(-scores, axis=1)[:, :radius_k].mean(1)
-        r_s = -np.sort(-scores, axis=0)[:radius_k].mean(0)
-        scores = 2 * scores - r_t[:, None] - r_s
+        scores = 2 * scores - r_t - r_s
+    elif similarity is Similarity.MARGIN:
+        scores = scores / ((np.maximum(r_t, 0.01) + np.maximum(r_s, 0.01)) / 2)
     scores = np.round(scores * 2**22) / 2**22
     return TwoWay(ranked(scores.astype(np.float32), k), ranked(scores.T.astype(np.float32), k))
 

@@ -63,7 +63,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "moves": ("target", "source"),
     "pooling": ("mean", "first", "last"),
     "variant": ("contextual", "first-occurrence", "program"),
-    "similarity": ("csls", "cosine"),
+    "similarity": ("csls", "cosine", "margin"),
     "breakdowns": ("pos", "rank-gap", "script", "seen"),
     "unit": ("words", "sentences"),
     "device": ("auto", "cpu", "cuda", "mps"),

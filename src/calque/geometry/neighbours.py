@@ -1,4 +1,4 @@
-"""Nearest neighbours between two sets of vectors, by cosine or CSLS, in both directions at once."""
+"""Nearest neighbours between two sets of vectors, by cosine, CSLS or margin, in both directions at once."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from calque.errors import BadInput, BadSetting
+from calque.geometry.margin import MarginSearch, halved, margins
 from calque.geometry.search import Bounds, Found, Search, bound_both_ways, each_part
 from calque.recipe import Choice
 from calque.types import Doubles, Floats, Longs
@@ -19,10 +20,14 @@ _TIE = 2.0**-22
 
 
 class Similarity(Choice):
-    """What near means: cosine, or csls (cosine corrected for crowded neighbourhoods)."""
+    """What near means: cosine, or cosine corrected for crowded neighbourhoods.
+
+    csls subtracts how near others are, margin divides by it.
+    """
 
     COSINE = "cosine"
     CSLS = "csls"
+    MARGIN = "margin"
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,9 +63,10 @@ def two_way(
     zeros has cosine 0 with everything. `queries` are row numbers to search for on either side (None: all);
     candidates are always all rows. Fewer than k candidates give as many columns as there are.
     csls(x, y) = 2cos(x, y) − r_T(x) − r_S(y), r the mean cosine to the `radius_k` nearest rows of the other
-    side (to all, when it has fewer). Scores are multiples of 2⁻²² (2e-7, finer than single-precision
-    vectors can tell); of equal candidates the lowest row number wins, whatever the `block`, which sets only
-    how many rows are multiplied at once.
+    side (to all, when it has fewer); margin(x, y) = 2cos(x, y) / (r_T(x) + r_S(y)), where an r below 0.01
+    counts as 0.01. Scores are multiples of 2⁻²² (2e-7, finer than single-precision vectors can tell); of
+    equal candidates the lowest row number wins, whatever the `block`, which sets only how many rows are
+    multiplied at once.
 
     >>> found = two_way(np.eye(3), np.eye(3)[[2, 0, 1]], radius_k=1)
     >>> found.forward.index.ravel().tolist(), found.backward.index.ravel().tolist()
@@ -76,7 +82,7 @@ def two_way(
     if similarity is Similarity.COSINE:
         forward, backward = (_by_cosine(way, bound, k) for way, bound in zip(ways, bounds, strict=True))
     else:
-        forward, backward = _by_csls(ways, bounds, k, radius_k)
+        forward, backward = _by_radii(ways, bounds, k, radius_k, similarity)
     return TwoWay(forward, backward)
 
 
@@ -174,8 +180,8 @@ def _by_cosine(way: _Way, bounds: Bounds, k: int) -> Neighbours:
     return way.answer(way.near(bounds, rows, k), answer, k)
 
 
-def _by_csls(
-    ways: tuple[_Way, _Way], bounds: tuple[Bounds, Bounds], k: int, radius_k: int
+def _by_radii(
+    ways: tuple[_Way, _Way], bounds: tuple[Bounds, Bounds], k: int, radius_k: int, similarity: Similarity
 ) -> list[Neighbours]:
     """Radii of all rows of both sides from their nearest by cosine; then the search itself."""
     near = [
@@ -187,10 +193,16 @@ def _by_csls(
     for way, bound, close, (ours, theirs) in zip(ways, bounds, near, (radii, radii[::-1]), strict=True):
         (rows, answer), wanted = way.asked(), min(k, len(way.y.rows))
         # The nearest by cosine are a good guess, and any k candidates bound the k-th best.
-        guess = 2 * close.score[rows] - theirs[close.index[rows]]
+        cosine, radius = close.score[rows], theirs[close.index[rows]]
+        search: Search
+        if similarity is Similarity.MARGIN:
+            guess = margins(cosine, ours[rows, None], radius)
+            search = MarginSearch(way.x.rows, way.y.rows, bound, 1.0, halved(ours), halved(theirs), _TIE)
+        else:
+            guess = 2 * cosine - radius
+            offset, penalty = torch.from_numpy(ours), torch.from_numpy(theirs)
+            search = Search(way.x.rows, way.y.rows, bound, 2.0, offset, penalty, _TIE)
         least = torch.from_numpy(-np.partition(-guess, wanted - 1, axis=1)[:, wanted - 1]).float()
-        offset, penalty = torch.from_numpy(ours), torch.from_numpy(theirs)
-        search = Search(way.x.rows, way.y.rows, bound, 2.0, offset, penalty, _TIE)
         found.append(way.answer(search.best(torch.from_numpy(rows), wanted, least), answer, k))
     return found
 

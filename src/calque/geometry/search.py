@@ -249,24 +249,43 @@ class Search:
 
     def _some(self, rows: torch.Tensor, k: int, least: torch.Tensor | None) -> Found:
         limit = self.bounds.maxima.index_select(0, self.bounds.place[rows]).float()
-        limit -= self._candidates[..., -1].amin(1) / self.scale
-        x = torch.cat([self.scale * self.x.index_select(0, rows), -torch.ones(len(rows), 1)], 1)
+        weight = self._weight(rows, least)
+        limit.addr_(weight, self._candidates[..., -1].amin(1), alpha=-1 / self.scale)
+        x = torch.cat([self.scale * self.x.index_select(0, rows), -weight[:, None]], 1)
         seen = []
         if least is None:
             top = limit.topk(min(k, limit.shape[1]), 1).indices
             seen.append(self._look(x, torch.arange(len(rows)).repeat_interleave(top.shape[1]), top.view(-1)))
             least = seen[0].reached(k, len(rows))
             limit.scatter_(1, top, -torch.inf)
-        query, group = (limit >= (least / self.scale - _HALF - _SINGLE)[:, None]).nonzero(as_tuple=True)
+        level = self._level(rows, least)
+        query, group = (limit >= (level / self.scale - _HALF - _SINGLE)[:, None]).nonzero(as_tuple=True)
         if len(rows) > 1 and len(query) * self.bounds.groups.size > _VALUES:
             halves = zip(torch.tensor_split(rows, 2), torch.tensor_split(least, 2), strict=True)
             return _joined([self._some(half, k, known) for half, known in halves])
         seen.append(self._look(x, query, group))
         query, slot = (
             torch.cat(column)
-            for column in zip(*(part.above(least - self.scale * _SINGLE) for part in seen), strict=True)
+            for column in zip(*(part.above(level - self.scale * _SINGLE) for part in seen), strict=True)
         )
-        return self._ranked(rows, query, self.bounds.groups.members.view(-1)[slot], k)
+        candidate = self.bounds.groups.members.view(-1)[slot]
+        return self._ranked(rows, query[candidate >= 0], candidate[candidate >= 0], k)
+
+    def _weight(self, rows: torch.Tensor, least: torch.Tensor | None) -> torch.Tensor:
+        """What a penalty counts for. Shape: (rows,).
+
+        A candidate scores at least `least` when scale · cosine − weight · penalty reaches the level.
+        """
+        return torch.ones(len(rows))
+
+    def _level(self, rows: torch.Tensor, least: torch.Tensor) -> torch.Tensor:
+        """See `_weight`. Shape: (rows,)."""
+        return least
+
+    def _score(self, cosine: Doubles, row: torch.Tensor, candidate: torch.Tensor) -> Doubles:
+        """Exact scores. Shape: all (pairs,)."""
+        minus = (self.offset[row] + self.penalty[candidate]).numpy()
+        return np.asarray(self.scale * cosine - minus, np.float64)
 
     def _look(self, x: torch.Tensor, query: torch.Tensor, group: torch.Tensor) -> _Seen:
         """Scores of queries with all members of a group each. Shape: query, group (looks,)."""
@@ -285,8 +304,7 @@ class Search:
     def _ranked(self, rows: torch.Tensor, query: torch.Tensor, candidate: torch.Tensor, k: int) -> Found:
         """The k best of each row's candidates, at least k each, by exact scores."""
         row = rows[query]
-        cosine = _cosines(self.x, self.y, row, candidate)
-        score = self.scale * cosine - self.offset[row].numpy() - self.penalty[candidate].numpy()
+        score = self._score(_cosines(self.x, self.y, row, candidate), row, candidate)
         asked, found = query.numpy(), candidate.numpy()
         order = np.lexsort((found, -np.round(score / self.tie), asked))
         starts = np.searchsorted(asked[order], np.arange(len(rows)))

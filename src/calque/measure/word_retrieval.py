@@ -60,8 +60,8 @@ class Variant(Choice):
 class RetrievalOptions:
     """How to search, what to leave out of the queries, and how to make intervals.
 
-    `radius_k` neighbours make the CSLS radius. `drop_identical` leaves out links between equal strings,
-    which stay candidates; `include_seen` keeps the word pairs that an encoder was trained on.
+    `radius_k` neighbours make the radius of CSLS and margin. `drop_identical` leaves out links between equal
+    strings, which stay candidates; `include_seen` keeps the word pairs that an encoder was trained on.
     """
 
     variant: Variant = Variant.CONTEXTUAL
@@ -320,7 +320,7 @@ def _scorer(
     options: RetrievalOptions,
     recipe: str,
 ) -> Scorer:
-    radius = options.radius_k if options.similarity is Similarity.CSLS else ""
+    radius = "" if options.similarity is Similarity.COSINE else options.radius_k
     columns = {"sentence": pairs.sentence, "source": pairs.source, "target": pairs.target}
     return Scorer(
         Result(TASK, METRIC, 0.0, pairs.languages, "", variant=options.variant.value, seed=options.seed),
