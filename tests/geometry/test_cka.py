@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calque.errors import BadInput
@@ -55,12 +55,14 @@ def gathered(x: np.ndarray, y: np.ndarray, block: int) -> ViewSums:
 SIZES = st.tuples(st.integers(0, 99), st.integers(5, 40), st.integers(2, 30), st.integers(2, 30))
 
 
+@settings(max_examples=40)
 @given(SIZES, st.integers(1, 40), st.sampled_from([0.0, 100.0]))
 def test_sums_give_what_gram_matrices_give(size: tuple[int, ...], block: int, shift: float) -> None:
     x, y = related(*size, shift)
     assert np.allclose(gathered(x, y, block).cka("x", "y"), both_by_gram(x, y), atol=1e-8)
 
 
+@settings(max_examples=15)
 @given(SIZES, st.integers(1, 40))
 def test_the_jackknife_is_that_of_leaving_out_each_row(size: tuple[int, ...], block: int) -> None:
     x, y = related(*size, shift=5.0)
@@ -78,11 +80,11 @@ def test_the_jackknife_is_that_of_leaving_out_each_row(size: tuple[int, ...], bl
 
 
 def test_single_and_half_precision_are_summed_in_double() -> None:
-    x, y = related(1, 3000, 6, 4, shift=30.0)
+    x, y = related(1, 300, 6, 4, shift=30.0)
     for dtype in (np.float32, np.float16):
         rounded = x.astype(dtype), y.astype(dtype)
         exact = both_by_gram(*(side.astype(np.float64) for side in rounded))
-        assert np.allclose(gathered(*rounded, 700).cka("x", "y"), exact, atol=1e-9)
+        assert np.allclose(gathered(*rounded, 70).cka("x", "y"), exact, atol=1e-9)
 
 
 # --------------------------------------------------------------------------------- what must be true
@@ -114,7 +116,7 @@ def test_the_two_agree_where_there_are_many_rows() -> None:
 
 
 def test_jackknife_intervals_hold_the_truth_about_as_often_as_they_say() -> None:
-    """y = x + noise, all of unit variance: Cov(x, y) = Cov(x) = I and Cov(y) = 2I, so that CKA is 3 / √(3 · 12)."""
+    """y = x + noise: Cov(x, y) = Cov(x) = I and Cov(y) = 2I in three dimensions, so CKA is 3 / √(3 · 12)."""
     rng, hits = np.random.default_rng(3), 0
     for _ in range(200):
         x = rng.normal(size=(150, 3))
