@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calque.report.collect import Place
+from calque.report.parts import Place
 from calque.report.sentences import sentence, spacing
 
 

@@ -31,12 +31,46 @@ def shown(table, width: int = 80) -> str:
         (0.0, 0.0001, "accuracy", "no evidence"),
         (0.1, 0.0001, "distance", "hurt"),
         (-0.1, 0.0001, "distance", "helped"),
-        (0.1, None, "accuracy", "untested"),
+        (0.1, None, "accuracy", "helped"),
+        (0.01, None, "accuracy", "no evidence"),
+        (0.1, None, "overlap", "hurt"),
+        (-0.1, 0.0001, "anisotropy", "helped"),
+        (0.1, 0.0001, "cka", "raised"),
+        (-0.1, None, "cka", "lowered"),
+        (0.1, 0.3, "cka", "no evidence"),
     ],
 )
 def test_the_word_follows_sign_test_and_metric(scored, gain, p, metric, word) -> None:
+    """Where there is no test, the interval decides."""
     (verdict,) = verdicts(panel_of(scored(gain=gain, p=p, bins=False), metric))
     assert verdict.word == word
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "cka"])
+def test_without_test_and_interval_nothing_is_said(scored, metric: str) -> None:
+    results = [replace(r, low=None, high=None) for r in scored(p=None, bins=False)]
+    (verdict,) = verdicts(panel_of(results, metric))
+    assert verdict.word == "untested" and verdict.headline == "rotated was not tested against base"
+
+
+@pytest.mark.parametrize(
+    ("gain", "p", "words"),
+    [
+        (0.1, 0.0001, "rotated raised CKA: +0.074"),
+        (-0.1, 0.0001, "rotated lowered CKA: −0.074"),
+        (0.1, 0.3, "No evidence that rotated raised or lowered CKA"),
+    ],
+)
+def test_a_figure_that_is_neither_good_nor_bad_is_named(scored, gain, p, words) -> None:
+    (verdict,) = verdicts(panel_of(scored(gain=gain, p=p, bins=False), "cka"))
+    assert verdict.headline == words
+    assert "At layer 8, where base is highest, " in verdict.figures[0]
+    pair = verdicts(panel_of(scored(("a", "b", "c"), gain=gain, p=p, bins=False), "cka"))
+    assert together(pair) == (
+        f"b ({pair[0].size}) and c ({pair[1].size}) {pair[0].word} CKA"
+        if p < 0.05
+        else "No evidence for or against b and c"
+    )
 
 
 def test_the_two_layers_are_the_last_and_the_best_of_the_baseline(scored) -> None:

@@ -4,125 +4,25 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
 from calque.errors import BadInput
-from calque.files import FINISHED, finished, read_json
+from calque.files import FINISHED, finished
+from calque.report.parts import About, Example, Grid, Sense, mapping, pair_of, records
+from calque.report.pictures import Heatmap, Histogram, Projection, Scatter
+from calque.report.tasks import VARIANTS, Metric, Task, metric_of, task_of
 from calque.store import load_results
 from calque.text.languages import language_name
 from calque.types import Result
 
 T = TypeVar("T")
 LINKS = "links"
-_USUAL = "contextual"
 LINK_METRICS = ("precision", "recall", "f1", "aer")
 _SIGNS = ("results.jsonl", FINISHED, "recipe.toml", "artifacts")
-
-
-# ------------------------------------------------------------------------------------------- metrics
-
-
-@dataclass(frozen=True)
-class Metric:
-    """How a metric is read: as a percentage or as it is, and whether less is better."""
-
-    percent: bool = True
-    lower: bool = False
-
-    @property
-    def scale(self) -> float:
-        return 100.0 if self.percent else 1.0
-
-    @property
-    def unit(self) -> str:
-        return "%" if self.percent else ""
-
-
-#: Metrics that are not a share of which more is better.
-METRICS = {
-    "aer": Metric(lower=True),
-    "cka": Metric(percent=False),
-    "correlation": Metric(percent=False),
-    "distance": Metric(percent=False, lower=True),
-}
-
-
-# --------------------------------------------------------------------------------------------- parts
-
-
-@dataclass(frozen=True)
-class Place:
-    """A word in its sentence. `index` is None when the sentence is not known."""
-
-    word: str
-    sentence: tuple[str, ...] = ()
-    index: int | None = None
-
-
-@dataclass(frozen=True)
-class Found:
-    """What one encoder retrieved, and whether it was the right word."""
-
-    place: Place
-    hit: bool
-
-
-@dataclass(frozen=True)
-class Example:
-    """One retrieval for a person to read: the query, the word linked to it, what each encoder found."""
-
-    direction: str
-    query: Place
-    gold: Place
-    retrieved: Mapping[str, Found]
-    languages: tuple[str, str] | None = None
-
-    @property
-    def way(self) -> tuple[str, str]:
-        """The language that is asked in, and the one that is searched; empty where not known."""
-        source, target = self.languages or ("", "")
-        return (target, source) if self.direction == "backward" else (source, target)
-
-
-@dataclass(frozen=True)
-class Sense:
-    """A word type with several translations, and some of its occurrences as retrievals at one layer."""
-
-    word: str
-    languages: tuple[str, str]
-    layer: int | None
-    occurrences: tuple[Example, ...]
-
-
-@dataclass(frozen=True)
-class Grid:
-    """Links of one sentence pair: 0-based source word, target word, score."""
-
-    source: tuple[str, ...]
-    target: tuple[str, ...]
-    links: tuple[tuple[int, int, float], ...]
-    languages: tuple[str, str] | None = None
-
-
-@dataclass(frozen=True)
-class Advice:
-    """Something to do next, and the command that does it."""
-
-    text: str
-    command: str
-
-
-@dataclass(frozen=True)
-class About:
-    """What a run is for, told by whoever made it."""
-
-    title: str
-    summary: str
-    next: tuple[Advice, ...]
 
 
 @dataclass(frozen=True)
@@ -151,18 +51,32 @@ class Panel:
     def title(self) -> str:
         """The task, and in brackets what it was done on."""
         seed = f"seed {self.seed}" if self.seed else ""
-        variant = "" if self.variant == _USUAL else self.variant
+        variant = VARIANTS.get(self.variant, self.variant)
         about = ", ".join(filter(None, (self.name or pair_name(self.languages), variant, seed)))
         return f"{self.activity} ({about})"
 
     @property
+    def told(self) -> str:
+        """The title, led by the figure where the task has several."""
+        return f"{self.figure} of {self.title}" if len(self.about.metrics) > 1 else self.title
+
+    @property
     def activity(self) -> str:
         """The task in words."""
-        return self.task.replace("-", " ")
+        return self.about.name
+
+    @property
+    def figure(self) -> str:
+        """The metric in words."""
+        return self.reading.name or self.metric
+
+    @property
+    def about(self) -> Task:
+        return task_of(self.task)
 
     @property
     def reading(self) -> Metric:
-        return METRICS.get(self.metric, Metric())
+        return metric_of(self.metric)
 
     @cached_property
     def baseline(self) -> str | None:
@@ -270,6 +184,10 @@ class Run:
     examples: tuple[Example, ...] = ()
     senses: tuple[Sense, ...] = ()
     grids: tuple[Grid, ...] = ()
+    heatmaps: tuple[Heatmap, ...] = ()
+    histograms: tuple[Histogram, ...] = ()
+    projections: tuple[Projection, ...] = ()
+    scatters: tuple[Scatter, ...] = ()
     counts: Mapping[str, Any] = field(default_factory=dict)
     about: About | None = None
     finished: Mapping[str, Any] | None = None
@@ -284,6 +202,11 @@ class Run:
         return str(self.recipe.get("verb") or (self.finished or {}).get("verb") or "")
 
     @property
+    def pictures(self) -> tuple[Heatmap | Histogram | Projection | Scatter, ...]:
+        """The data of all pictures that do not come from results."""
+        return (*self.heatmaps, *self.histograms, *self.projections, *self.scatters)
+
+    @property
     def runs(self) -> tuple[Run, ...]:
         """The runs inside, or this one."""
         return self.parts or (self,)
@@ -293,7 +216,11 @@ class Run:
         """Source and target language, where the run has but one pair of them."""
         measured = {r.languages for r in self.results}
         return (
-            measured.pop() if len(measured) == 1 else None if measured else _two(self.recipe.get("languages"))
+            measured.pop()
+            if len(measured) == 1
+            else None
+            if measured
+            else pair_of(self.recipe.get("languages"))
         )
 
     @cached_property
@@ -322,11 +249,6 @@ class Run:
         own = tuple(r for r in self.results if r.task == LINKS)
         own = tuple(sorted(own, key=lambda r: place_of(r.metric, LINK_METRICS)))
         return own + tuple(r for part in self.parts for r in part.link_scores)
-
-
-def _two(told: Any) -> tuple[str, str] | None:
-    """A pair of languages, if that is what this is."""
-    return (str(told[0]), str(told[1])) if isinstance(told, list) and len(told) == 2 else None
 
 
 def name_of(code: str) -> str:
@@ -360,7 +282,10 @@ def collect(folder: Path) -> Run:
     inside = [path for path in sorted(folder.iterdir()) if path.is_dir() and _is_run(path)]
     if inside:
         parts = tuple(map(_read, inside))
-        return Run(folder, parts=tuple(part for part in parts if part.results or part.grids) or parts)
+        return Run(
+            folder,
+            parts=tuple(part for part in parts if part.results or part.grids or part.pictures) or parts,
+        )
     if not any((folder / sign).exists() for sign in _SIGNS):
         raise BadInput(
             "not a calque run: neither results nor a recipe here",
@@ -381,14 +306,18 @@ def _read(folder: Path) -> Run:
         folder,
         _toml(recipe_text, folder / "recipe.toml"),
         recipe_text,
-        _mapping(folder / "environment.json"),
-        _mapping(folder / "cost.json"),
+        mapping(folder / "environment.json"),
+        mapping(folder / "cost.json"),
         _results(results) if results.is_file() else (),
-        _parsed(artifacts / "examples.json", _example),
-        _parsed(artifacts / "senses.json", _sense),
-        _parsed(artifacts / "links.json", _grid),
-        _mapping(artifacts / "counts.json"),
-        _about(artifacts / "about.json"),
+        records(artifacts / "examples.json", Example.of),
+        records(artifacts / "senses.json", Sense.of),
+        records(artifacts / "links.json", Grid.of),
+        records(artifacts / "heatmaps.json", Heatmap.of),
+        records(artifacts / "histograms.json", Histogram.of),
+        records(artifacts / "projections.json", Projection.of),
+        records(artifacts / "scatters.json", Scatter.of),
+        mapping(artifacts / "counts.json"),
+        About.read(artifacts / "about.json"),
         finished(folder),
     )
     examples = (replace(one, languages=one.languages or run.languages) for one in run.examples)
@@ -414,84 +343,6 @@ def _toml(text: str, path: Path) -> dict[str, Any]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise BadInput(f"not TOML: {error}", where=path) from None
-
-
-def _mapping(path: Path) -> dict[str, Any]:
-    held = read_json(path) if path.is_file() else {}
-    if not isinstance(held, dict):
-        raise BadInput("should hold names and values", where=path, remedy="make the run again")
-    return held
-
-
-def _parsed(path: Path, parse: Any) -> tuple[Any, ...]:
-    """Every record of a JSON list, or the number of the one that does not fit."""
-    held = read_json(path) if path.is_file() else []
-    if not isinstance(held, list):
-        raise BadInput("should hold a list", where=path, remedy="make the run again")
-    found = []
-    for number, record in enumerate(held, 1):
-        try:
-            found.append(parse(record))
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-            raise BadInput(
-                f"record {number} does not fit: {error!r}", where=path, remedy="make the run again"
-            ) from None
-    return tuple(found)
-
-
-def _about(path: Path) -> About | None:
-    if not path.is_file():
-        return None
-    held = _mapping(path)
-    try:
-        advice = tuple(Advice(str(one["text"]), str(one["command"])) for one in held.get("next", ()))
-        return About(str(held["title"]), str(held["summary"]), advice)
-    except (KeyError, TypeError) as error:
-        raise BadInput(
-            f"does not fit: {error!r}", where=path, remedy="title, summary, next: [{text, command}]"
-        ) from None
-
-
-def _sense(record: Mapping[str, Any]) -> Sense:
-    languages, layer = _two(record["languages"]), record.get("layer")
-    if languages is None:
-        raise ValueError("languages are two codes")
-    held = tuple(
-        _example({"languages": list(languages), "direction": "forward", **one})
-        for one in record["occurrences"]
-    )
-    return Sense(str(record["word"]), languages, layer, held)
-
-
-def _example(record: Mapping[str, Any]) -> Example:
-    query = {"word": record["query"], "sentence": record.get("sentence"), "index": record.get("index")}
-    found = {
-        str(label): Found(_place(held), bool(held.get("hit"))) for label, held in record["retrieved"].items()
-    }
-    languages = _two(record.get("languages"))
-    return Example(str(record.get("direction", "")), _place(query), _place(record["gold"]), found, languages)
-
-
-def _place(record: Mapping[str, Any]) -> Place:
-    held, index = record.get("sentence"), record.get("index")
-    sentence = _words(held) if isinstance(held, list) else ()
-    known = isinstance(index, int) and 0 <= index < len(sentence)
-    return Place(str(record["word"]), sentence, index if known else None)
-
-
-def _grid(record: Mapping[str, Any]) -> Grid:
-    source, target = _words(record["source"]), _words(record["target"])
-    links = tuple(
-        (int(link[0]), int(link[1]), float(link[2]) if len(link) > 2 else 1.0) for link in record["links"]
-    )
-    for i, j, _ in links:
-        if not (0 <= i < len(source) and 0 <= j < len(target)):
-            raise ValueError(f"link {i}-{j} in a pair of {len(source)} and {len(target)} words")
-    return Grid(source, target, links, _two(record.get("languages")))
-
-
-def _words(held: Iterable[Any]) -> tuple[str, ...]:
-    return tuple(map(str, held))
 
 
 def spread(values: Sequence[T], most: int) -> list[T]:

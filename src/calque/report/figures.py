@@ -6,35 +6,13 @@ size; only curves are drawn inside a stretched box. Colours are the classes `s0`
 
 from __future__ import annotations
 
-import math
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
-COLOURS = 6
-
-
-@dataclass(frozen=True)
-class Mark:
-    """A figure with its interval, on the scale it is shown in."""
-
-    value: float
-    low: float | None = None
-    high: float | None = None
-
-    @property
-    def reach(self) -> tuple[float, float]:
-        low = self.value if self.low is None else self.low
-        return low, self.value if self.high is None else self.high
-
-    def told(self, unit: str) -> str:
-        """The figure in words, with its interval where it has one."""
-        text = f"{_round(self.value, unit)}{unit}"
-        if self.low is None or self.high is None:
-            return text
-        return f"{text} ({_round(self.low, unit)} to {_round(self.high, unit)})"
+from calque.report import svg
+from calque.report.svg import Axis, Mark
 
 
 @dataclass(frozen=True)
@@ -70,85 +48,6 @@ class Pair:
     label: str
     before: Mark
     after: tuple[After | None, ...]
-
-
-@dataclass(frozen=True)
-class Axis:
-    """A stretch of numbers with round ticks, placed between two percentages of the picture."""
-
-    low: float
-    high: float
-    ticks: tuple[float, ...]
-
-    @classmethod
-    def over(cls, values: Sequence[float], *, zero: bool = False, most: float | None = None) -> Axis:
-        """Round bounds around these values; from zero for bars; never beyond `most`, nor below zero for
-        values that are all above it."""
-        low, high = min(values, default=0.0), max(values, default=1.0)
-        low = min(low, 0.0) if zero else low
-        step = _step((high - low) or abs(high) or 1.0)
-        first, last = math.floor(low / step) * step, math.ceil(high / step) * step
-        if first == last:
-            first, last = first - step, last + step
-        if most is not None and high <= most:
-            last = min(last, most)
-        if low >= 0:
-            first = max(first, 0.0)
-        count = int((last - first) / step + 1e-9)
-        return cls(first, last, tuple(first + step * k for k in range(count + 1)))
-
-    def at(self, value: float, start: float = 0.0, end: float = 100.0) -> float:
-        """Where a value lies between `start` and `end`."""
-        share = (value - self.low) / (self.high - self.low)
-        return start + min(max(share, 0.0), 1.0) * (end - start)
-
-
-def _shared(marks: Sequence[Mark], unit: str, *, zero: bool = False) -> Axis:
-    """An axis that holds these marks and their intervals."""
-    ends = [end for mark in marks for end in mark.reach]
-    return Axis.over(ends, zero=zero, most=100.0 if unit == "%" else None)
-
-
-def _step(span: float) -> float:
-    """A round step that cuts a span into three to six.
-
-    >>> _step(48.0), _step(0.7)
-    (10.0, 0.2)
-    """
-    size = 10.0 ** math.floor(math.log10(max(span, 1e-300) / 3))
-    return next(size * m for m in (1, 2, 5, 10) if span / (size * m) <= 6)
-
-
-def _round(value: float, unit: str = "") -> str:
-    """One decimal for percent and points, three for what lies between −1 and 1 by nature."""
-    text = f"{value:.1f}" if unit or abs(value) >= 1.5 or value == 0 else f"{value:.3g}"
-    return text.replace("-", "−").replace("−0.0", "0.0") if float(text) == 0 else text.replace("-", "−")
-
-
-def _n(value: float) -> str:
-    """A coordinate, short."""
-    return f"{value:.2f}".rstrip("0").rstrip(".")
-
-
-def _svg(body: Sequence[Markup], title: str, description: str, height: float, width: str = "100%") -> Markup:
-    return Markup(
-        '<svg xmlns="http://www.w3.org/2000/svg" role="img" class="figure" width="{}" height="{}">'
-        "<title>{}</title><desc>{}</desc>{}</svg>"
-    ).format(width, _n(height), title, description, Markup("").join(body))
-
-
-def _line(x1: str, y1: float, x2: str, y2: float, kind: str) -> Markup:
-    return Markup('<line x1="{}" y1="{}" x2="{}" y2="{}" class="{}"/>').format(x1, _n(y1), x2, _n(y2), kind)
-
-
-def _text(x: str, y: float, text: str, kind: str = "", anchor: str = "start") -> Markup:
-    return Markup('<text x="{}" y="{}" class="{}" text-anchor="{}">{}</text>').format(
-        x, _n(y), kind, anchor, text
-    )
-
-
-def _colour(place: int) -> str:
-    return f"s{place % COLOURS}"
 
 
 # --------------------------------------------------------------------------------------- layer curve
@@ -190,39 +89,32 @@ def layer_curve(
     layers = sorted({layer for line in series for layer, _ in line.points})
     field = _Field(
         Axis(layers[0] - 0.5, layers[-1] + 0.5, tuple(layers)),
-        _shared([*also, *(mark for line in series for _, mark in line.points)], unit),
+        svg.shared_axis([*also, *(mark for line in series for _, mark in line.points)], unit),
         13.0 if small else 9.0,
         height - _FOOT,
     )
     body = [*_levels(field, unit), *_steps(field, small)]
     if marked is not None:
-        x = f"{_n(field.x(marked))}%"
-        body.append(_line(x, _TOP, x, field.bottom, "marked"))
-    body.append(
-        Markup('<svg x="0" y="0" width="100%" height="{}" viewBox="0 0 100 {}" ').format(
-            _n(height), _n(height)
-        )
-    )
-    body.append(Markup('preserveAspectRatio="none" class="stretched">'))
-    for place, line in enumerate(series):
-        body += [_band(line, field, place), _curve(line, field, place)]
-    body.append(Markup("</svg>"))
+        x = svg.across(field.x(marked))
+        body.append(svg.line(x, _TOP, x, field.bottom, "marked"))
+    shapes = [
+        shape
+        for place, line in enumerate(series)
+        for shape in (_band(line, field, place), _curve(line, field, place))
+    ]
+    body.append(svg.stretched(shapes, height))
     size = 2.25 if small else 3.5
     body += [dot for place, line in enumerate(series) for dot in _dots(line, field, place, unit, size)]
-    return _svg(body, title, _curve_words(series, unit), height)
+    return svg.picture(body, title, _curve_words(series, unit), height)
 
 
 def _levels(field: _Field, unit: str) -> list[Markup]:
-    left, right = f"{_n(field.left)}%", f"{_n(_RIGHT)}%"
-    lines = [_line(left, field.y(t), right, field.y(t), "grid") for t in field.up.ticks]
+    left, right = svg.across(field.left), svg.across(_RIGHT)
+    lines = [svg.line(left, field.y(t), right, field.y(t), "grid") for t in field.up.ticks]
     return lines + [
-        _text(f"{_n(field.left - 1)}%", field.y(t) + 4, f"{_tick(t)}{unit}", "tick", "end")
+        svg.text(svg.across(field.left - 1), field.y(t) + 4, f"{svg.tick(t)}{unit}", "tick", "end")
         for t in field.up.ticks
     ]
-
-
-def _tick(value: float) -> str:
-    return f"{value:g}".replace("-", "−") if abs(value) > 1e-9 else "0"
 
 
 def _steps(field: _Field, small: bool) -> list[Markup]:
@@ -233,8 +125,8 @@ def _steps(field: _Field, small: bool) -> list[Markup]:
     shown = [tick for place, tick in enumerate(ticks) if (len(ticks) - 1 - place) % every == 0]
     crowded = len(shown) > 10
     marks = [
-        _text(
-            f"{_n(field.x(layer))}%",
+        svg.text(
+            svg.across(field.x(layer)),
             field.bottom + 18,
             f"{layer:g}",
             "tick odd" if crowded and (len(shown) - 1 - place) % 2 else "tick",
@@ -242,8 +134,8 @@ def _steps(field: _Field, small: bool) -> list[Markup]:
         )
         for place, layer in enumerate(shown)
     ]
-    middle = f"{_n((field.left + _RIGHT) / 2)}%"
-    return [*marks, _text(middle, field.bottom + 37, "layer", "name", "middle")]
+    middle = svg.across((field.left + _RIGHT) / 2)
+    return [*marks, svg.text(middle, field.bottom + 37, "layer", "name", "middle")]
 
 
 def _band(line: Series, field: _Field, place: int) -> Markup:
@@ -252,24 +144,24 @@ def _band(line: Series, field: _Field, place: int) -> Markup:
     if all(low == high for _, low, high in held) or len(held) < 2:
         return Markup("")
     corners = [(layer, high) for layer, _, high in held] + [(layer, low) for layer, low, _ in reversed(held)]
-    points = " ".join(f"{_n(field.x(layer))},{_n(field.y(value))}" for layer, value in corners)
-    return Markup('<polygon points="{}" class="band {}"/>').format(points, _colour(place))
+    points = " ".join(f"{svg.n(field.x(layer))},{svg.n(field.y(value))}" for layer, value in corners)
+    return Markup('<polygon points="{}" class="band {}"/>').format(points, svg.colour(place))
 
 
 def _curve(line: Series, field: _Field, place: int) -> Markup:
-    points = " ".join(f"{_n(field.x(layer))},{_n(field.y(mark.value))}" for layer, mark in line.points)
+    points = " ".join(f"{svg.n(field.x(layer))},{svg.n(field.y(mark.value))}" for layer, mark in line.points)
     return Markup('<polyline points="{}" class="curve {}" vector-effect="non-scaling-stroke"/>').format(
-        points, _colour(place)
+        points, svg.colour(place)
     )
 
 
 def _dots(line: Series, field: _Field, place: int, unit: str, size: float) -> list[Markup]:
     return [
         Markup('<circle cx="{}%" cy="{}" r="{}" class="dot {}"><title>{}</title></circle>').format(
-            _n(field.x(layer)),
-            _n(field.y(mark.value)),
-            _n(size),
-            _colour(place),
+            svg.n(field.x(layer)),
+            svg.n(field.y(mark.value)),
+            svg.n(size),
+            svg.colour(place),
             f"{line.label}, layer {layer}: {mark.told(unit)}",
         )
         for layer, mark in line.points
@@ -298,25 +190,25 @@ def breakdown_bars(
     The axis also holds the marks of `also`, so that pictures side by side share it.
     """
     marks = [*also, *(mark for group in groups for mark in group.marks if mark)]
-    axis = _shared(marks, unit, zero=True)
+    axis = svg.shared_axis(marks, unit, zero=True)
     tall = max(len(labels) * _BAR, 30.0) + _BETWEEN
     height = len(groups) * tall + 24
     body = []
     for tick in axis.ticks:
-        x = f"{_n(axis.at(tick, _BARS_FROM, _BARS_TO))}%"
-        body += [_line(x, 0, x, height - 22, "grid")]
-        body += [_text(x, height - 6, f"{_tick(tick)}{unit}", "tick", "middle")]
+        x = svg.across(axis.at(tick, _BARS_FROM, _BARS_TO))
+        body += [svg.line(x, 0, x, height - 22, "grid")]
+        body += [svg.text(x, height - 6, f"{svg.tick(tick)}{unit}", "tick", "middle")]
     for row, group in enumerate(groups):
         body += _bar_group(group, labels, axis, row * tall + _BETWEEN / 2, unit)
-    return _svg(body, title, _bar_words(groups, labels, unit), height)
+    return svg.picture(body, title, _bar_words(groups, labels, unit), height)
 
 
 def _bar_group(group: Bars, labels: Sequence[str], axis: Axis, top: float, unit: str) -> list[Markup]:
     body = [
         Markup("<g><title>{}</title>{}{}</g>").format(
             group.label,
-            _text("0", top + 12, _clipped(group.label, 13), "label"),
-            _text("0", top + 27, f"n = {group.count:,}", "tick"),
+            svg.text("0", top + 12, svg.clipped(group.label, 13), "label"),
+            svg.text("0", top + 27, f"n = {group.count:,}", "tick"),
         )
     ]
     for place, (name, mark) in enumerate(zip(labels, group.marks, strict=True)):
@@ -331,9 +223,9 @@ def _bar(mark: Mark, axis: Axis, top: float, place: int, told: str) -> list[Mark
     low, high = (axis.at(value, _BARS_FROM, _BARS_TO) for value in mark.reach)
     bar = Markup(
         '<rect x="{}%" y="{}" width="{}%" height="{}" rx="1.5" class="bar {}"><title>{}</title></rect>'
-    ).format(_n(start), _n(top), _n(end - start), _n(_BAR - 2), _colour(place), told)
-    whisker = [_line(f"{_n(low)}%", middle, f"{_n(high)}%", middle, "whisker")] if high > low else []
-    return [bar, *whisker, _text("100%", middle + 4, _round(mark.value), "figure-value", "end")]
+    ).format(svg.n(start), svg.n(top), svg.n(end - start), svg.n(_BAR - 2), svg.colour(place), told)
+    whisker = [svg.line(svg.across(low), middle, svg.across(high), middle, "whisker")] if high > low else []
+    return [bar, *whisker, svg.text("100%", middle + 4, svg.rounded(mark.value), "figure-value", "end")]
 
 
 def _bar_words(groups: Sequence[Bars], labels: Sequence[str], unit: str) -> str:
@@ -347,10 +239,6 @@ def _bar_words(groups: Sequence[Bars], labels: Sequence[str], unit: str) -> str:
     )
 
 
-def _clipped(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
-
-
 # ------------------------------------------------------------------------------------------ dumbbell
 
 _HEAD, _STRIP, _GAP = 22.0, 22.0, 10.0
@@ -361,42 +249,42 @@ def dumbbells(pairs: Sequence[Pair], labels: Sequence[str], *, title: str, unit:
     """A row a thing, in it a strip an encoder: a hollow dot before, a full dot after, their intervals and a
     line between them. `labels` are the baseline and the encoders after it."""
     afters = [after for pair in pairs for after in pair.after if after is not None]
-    axis = _shared([pair.before for pair in pairs] + [after.mark for after in afters], unit)
+    axis = svg.shared_axis([pair.before for pair in pairs] + [after.mark for after in afters], unit)
     tall = _HEAD + _STRIP * (len(labels) - 1) + _GAP
     height = len(pairs) * tall + 24
     body = []
     for tick in axis.ticks:
-        x = f"{_n(axis.at(tick, _FROM, _TO))}%"
-        body += [_line(x, _HEAD, x, height - 24, "grid")]
-        body += [_text(x, height - 7, f"{_tick(tick)}{unit}", "tick", "middle")]
+        x = svg.across(axis.at(tick, _FROM, _TO))
+        body += [svg.line(x, _HEAD, x, height - 24, "grid")]
+        body += [svg.text(x, height - 7, f"{svg.tick(tick)}{unit}", "tick", "middle")]
     for row, pair in enumerate(pairs):
-        body.append(_text("0", row * tall + 15, pair.label, "label"))
+        body.append(svg.text("0", row * tall + 15, pair.label, "label"))
         for place, after in enumerate(pair.after):
             if after is not None:
                 y = row * tall + _HEAD + (place + 0.5) * _STRIP
                 body += _strip(pair, after, labels[place + 1], axis, y, place + 1, unit)
-    return _svg(body, title, _dumbbell_words(pairs, labels, unit), height)
+    return svg.picture(body, title, _dumbbell_words(pairs, labels, unit), height)
 
 
 def _strip(pair: Pair, after: After, name: str, axis: Axis, y: float, colour: int, unit: str) -> list[Markup]:
     ends = [axis.at(mark.value, _FROM, _TO) for mark in (pair.before, after.mark)]
-    body = [_line(f"{_n(ends[0])}%", y, f"{_n(ends[1])}%", y, f"bond {_colour(colour)}")]
+    body = [svg.line(svg.across(ends[0]), y, svg.across(ends[1]), y, f"bond {svg.colour(colour)}")]
     for mark, place in ((pair.before, 0), (after.mark, colour)):
         low, high = (axis.at(end, _FROM, _TO) for end in mark.reach)
         if high > low:
-            body.append(_line(f"{_n(low)}%", y, f"{_n(high)}%", y, f"reach {_colour(place)}"))
-    kinds = ("hollow s0", f"full {_colour(colour)}")
+            body.append(svg.line(svg.across(low), y, svg.across(high), y, f"reach {svg.colour(place)}"))
+    kinds = ("hollow s0", f"full {svg.colour(colour)}")
     told = (pair.before.told(unit), f"{name}: {after.mark.told(unit)}")
     for x, kind, words in zip(ends, kinds, told, strict=True):
         body.append(
             Markup('<circle cx="{}%" cy="{}" r="5.5" class="{}"><title>{}</title></circle>').format(
-                _n(x), _n(y), kind, f"{pair.label}, {words}"
+                svg.n(x), svg.n(y), kind, f"{pair.label}, {words}"
             )
         )
     note = Markup(
         '<text x="100%" y="{}" class="figure-value" text-anchor="end"><tspan class="odd">{}  </tspan>'
         "<tspan>{}</tspan></text>"
-    ).format(_n(y + 4), after.figures, after.word)
+    ).format(svg.n(y + 4), after.figures, after.word)
     return [*body, note]
 
 
@@ -423,27 +311,32 @@ def links_grid(
     languages: tuple[str, str] = ("", ""),
 ) -> Markup:
     """Source words down, target words across, a filled cell a link; the surer, the stronger its colour."""
-    left = max(map(_wide, source), default=0) + 10
-    top = max(map(_wide, target), default=0) * 0.86 + 14
+    left = max(map(svg.wide, source), default=0) + 10
+    top = max(map(svg.wide, target), default=0) * 0.86 + 14
     wide, high = len(target) * _CELL, len(source) * _CELL
     body = [*_rulings(len(source), len(target), left, top)]
     for i, word in enumerate(source):
         y = top + (i + 0.5) * _CELL + 4
-        body.append(_word(word, languages[0], f'x="{_n(left - 8)}" y="{_n(y)}" text-anchor="end"'))
+        body.append(_word(word, languages[0], f'x="{svg.n(left - 8)}" y="{svg.n(y)}" text-anchor="end"'))
     for j, word in enumerate(target):
         x, y = left + (j + 0.5) * _CELL + 4, top - 6
-        place = f'transform="translate({_n(x)} {_n(y)}) rotate(-60)"'
+        place = f'transform="translate({svg.n(x)} {svg.n(y)}) rotate(-60)"'
         body.append(_word(word, languages[1], place))
     body += [_cell(source[i], target[j], (i, j, score), left, top) for i, j, score in links]
-    slant = max(map(_wide, target), default=0) * 0.5
+    slant = max(map(svg.wide, target), default=0) * 0.5
     told = "; ".join(f"{source[i]} – {target[j]}" for i, j, _ in links) or "no links"
-    return _svg(body, title, told, top + high + 2, _n(left + wide + slant + 6))
+    return svg.picture(body, title, told, top + high + 2, svg.n(left + wide + slant + 6))
 
 
 def _rulings(rows: int, columns: int, left: float, top: float) -> list[Markup]:
     right, bottom = left + columns * _CELL, top + rows * _CELL
-    across = [_line(_n(left), y, _n(right), y, "grid") for y in (top + k * _CELL for k in range(rows + 1))]
-    down = [_line(_n(x), top, _n(x), bottom, "grid") for x in (left + k * _CELL for k in range(columns + 1))]
+    across = [
+        svg.line(svg.n(left), y, svg.n(right), y, "grid") for y in (top + k * _CELL for k in range(rows + 1))
+    ]
+    down = [
+        svg.line(svg.n(x), top, svg.n(x), bottom, "grid")
+        for x in (left + k * _CELL for k in range(columns + 1))
+    ]
     return across + down
 
 
@@ -460,19 +353,10 @@ def _cell(source: str, target: str, link: tuple[int, int, float], left: float, t
         '<rect x="{}" y="{}" width="{}" height="{}" rx="3" class="link" fill-opacity="{}">'
         "<title>{}</title></rect>"
     ).format(
-        _n(left + j * _CELL + 2),
-        _n(top + i * _CELL + 2),
-        _n(_CELL - 4),
-        _n(_CELL - 4),
-        _n(shade),
+        svg.n(left + j * _CELL + 2),
+        svg.n(top + i * _CELL + 2),
+        svg.n(_CELL - 4),
+        svg.n(_CELL - 4),
+        svg.n(shade),
         f"{source} – {target}: {score:.2f}",
-    )
-
-
-def _wide(word: str) -> float:
-    """About how many pixels a word takes at 13 px; wide scripts take a full square a letter."""
-    return sum(
-        13.5 if unicodedata.east_asian_width(letter) in "WF" else 7.4
-        for letter in word
-        if not unicodedata.combining(letter)
     )

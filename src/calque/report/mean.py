@@ -135,5 +135,9 @@ def _items(panel: Panel, encoder: str, layer: int | None) -> Items | None:
     score = panel.score(encoder, layer)
     if score is None or score.items is None or panel.items is None:
         return None
-    held = (panel.items / f"{score.items}.safetensors").is_file()
-    return load_items(panel.items, score.items) if held else None
+    if not (panel.items / f"{score.items}.safetensors").is_file():
+        return None
+    items = load_items(panel.items, score.items)
+    values = items.values.get(panel.directions[0])
+    # A figure that is not the mean of its items (an area, a quotient) cannot be resampled as one.
+    return items if values is not None and np.isclose(values.mean(), score.value, atol=1e-6) else None

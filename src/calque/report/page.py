@@ -15,12 +15,10 @@ from markupsafe import Markup
 from calque import __version__
 from calque.files import write_text
 from calque.report.ambiguous import Word, words
-from calque.report.collect import Advice, Example, Panel, Run, collect, name_of, pair_name, place_of, spread
+from calque.report.collect import Panel, Run, collect, name_of, pair_name, place_of, spread
 from calque.report.figures import (
-    COLOURS,
     After,
     Bars,
-    Mark,
     Pair,
     Series,
     breakdown_bars,
@@ -28,7 +26,9 @@ from calque.report.figures import (
     layer_curve,
     links_grid,
 )
+from calque.report.parts import Advice, Example
 from calque.report.sentences import sentence
+from calque.report.svg import Mark, colour
 from calque.report.tables import LanguageRow, Row, language_rows, link_rows, markdown, rows
 from calque.report.verdict import (
     ALPHA,
@@ -107,7 +107,7 @@ def _environment() -> Environment:
     made.filters["sentence"] = sentence
     made.filters["language"] = name_of
     made.filters["opening"] = opening
-    made.filters["colour"] = lambda place: f"s{place % COLOURS}"
+    made.filters["colour"] = colour
     made.filters["p"] = lambda p: "" if p is None else f"{p:.3f}" if p >= 0.001 else "<0.001"
     return made
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from calque.report.collect import Place
+from calque.report.parts import Place
 from calque.text.languages import primary_subtag
 
 CONTEXT = 14

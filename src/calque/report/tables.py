@@ -14,7 +14,7 @@ from calque.report.verdict import (
     Compared,
     Contrast,
     amount,
-    compared,
+    measured,
     p_value,
     signed,
     verdict_line,
@@ -97,9 +97,9 @@ def _folded(panel: Panel, most: int) -> list[Row]:
 
 def summary_table(run: Run) -> Table:
     """A row a layer; a row a language where there are several; of several measures, best and last layers."""
-    sets = compared(run)
-    if len(sets) == 1 and sets[0].many:
-        return _languages_table(sets[0])
+    found = measured(run)
+    if len(found) == 1 and found[0].leading.many:
+        return _languages_table(found[0].leading)
     names, alone = _encoders(run.panels), len(run.panels) == 1
     title = _heading(run.panels[0]) if alone else run.name
     table = _table(title, _NOTE)
@@ -125,9 +125,11 @@ def _table(title: str, note: str) -> Table:
 def _languages_table(held: Compared) -> Table:
     """One row a language and one for their mean, one column an encoder, at the verdict's layer."""
     panel, encoders = held.whole, held.whole.encoders
-    where = "" if held.layer is None else f" at layer {held.layer}, where {encoders[0]} is best"
+    where = (
+        "" if held.layer is None else f" at layer {held.layer}, where {encoders[0]} is {panel.reading.peak}"
+    )
     unit = " %" if panel.reading.percent else ""
-    table = _table(f"{panel.activity}: {panel.metric}{unit}{where}", _NOTE)
+    table = _table(f"{panel.activity}: {panel.figure}{unit}{where}", _NOTE)
     table.add_column("language", overflow="fold")
     for name in encoders:
         table.add_column(Text(name), justify="right", overflow="fold")
@@ -175,7 +177,7 @@ def _label(panel: Panel, run: Run) -> str:
 
 
 def _heading(panel: Panel) -> str:
-    return f"{panel.title}: {panel.metric}{' %' if panel.reading.percent else ''}"
+    return f"{panel.title}: {panel.figure}{' %' if panel.reading.percent else ''}"
 
 
 def _encoders(panels: Sequence[Panel]) -> list[str]:

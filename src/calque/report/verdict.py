@@ -11,16 +11,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from calque.report.collect import Metric, Panel, Run, name_of, pair_name
+from calque.report.collect import Panel, Run, name_of, pair_name, place_of
 from calque.report.mean import mean_panel, verdict_layer
+from calque.report.tasks import Metric
 from calque.stats.significance import holm
 from calque.types import Result
 
 ALPHA = 0.05
-WORDS = ("helped", "hurt", "mixed", "no evidence", "untested")
-HELPED, HURT, MIXED, NONE, UNTESTED = WORDS
+WORDS = ("helped", "hurt", "raised", "lowered", "mixed", "no evidence", "untested")
+HELPED, HURT, RAISED, LOWERED, MIXED, NONE, UNTESTED = WORDS
 #: Each word as one sign, so that nothing depends on colour alone.
-SIGNS = dict(zip(WORDS, "▲▼◆●○", strict=True))
+SIGNS = dict(zip(WORDS, "▲▼△▽◆●○", strict=True))
 
 
 @dataclass(frozen=True)
@@ -31,20 +32,32 @@ class Contrast:
     after: Result
     change: Result
     p: float | None
-    lower: bool = False
+    reading: Metric
 
     @property
     def layer(self) -> int | None:
         return self.change.layer
 
     @property
+    def sure(self) -> bool | None:
+        """Whether there is a difference: by its test, or by its interval where it has no test; None where it
+        has neither."""
+        low, high = self.change.low, self.change.high
+        if self.p is not None:
+            return self.p < ALPHA
+        return None if low is None or high is None else low > 0 or high < 0
+
+    @property
     def word(self) -> str:
-        """helped, hurt or no evidence."""
-        if self.p is None:
+        """helped or hurt; raised or lowered, where more is neither better nor worse; or no evidence."""
+        if self.sure is None:
             return UNTESTED
-        if self.p >= ALPHA or self.change.value == 0:
+        if not self.sure or self.change.value == 0:
             return NONE
-        return HELPED if (self.change.value > 0) != self.lower else HURT
+        more = self.change.value > 0
+        if self.reading.neutral:
+            return RAISED if more else LOWERED
+        return HELPED if more != self.reading.lower else HURT
 
 
 @dataclass(frozen=True)
@@ -77,26 +90,28 @@ class Verdict:
     @property
     def size(self) -> str:
         """How much of a difference, where there is evidence of one."""
-        if self.word not in (HELPED, HURT):
+        if self.word in (MIXED, NONE, UNTESTED):
             return ""
         return points(self.telling.change.value, self.panel.reading)
 
     @property
     def headline(self) -> str:
         """A few words: who helped, or did not, by how much, and where when it was not everywhere."""
-        name, base = self.encoder, self.last.before.encoder
+        name, base, peak = self.encoder, self.last.before.encoder, self.panel.reading.peak
         if self.word == MIXED:
             return (
-                f"{name} {self.last.word} at the last layer and {self.best.word} at the best layer of {base}"
+                f"{name} {did(self.last.word, self.panel)} at the last layer and "
+                f"{did(self.best.word, self.panel)} at the {peak} layer of {base}"
             )
         if self.word == UNTESTED:
             return f"{name} was not tested against {base}"
         if self.word == NONE:
-            return f"No evidence that {name} helped or hurt"
+            ways = "raised or lowered" if self.panel.reading.neutral else "helped or hurt"
+            return f"No evidence that {name} {did(ways, self.panel)}"
         if self.last.word == self.best.word:
-            return f"{name} {self.word}: {self.size}"
-        where = "at the last layer" if self.telling is self.last else f"at the best layer of {base}"
-        return f"{name} {self.word}, but only {where}: {self.size}"
+            return f"{name} {did(self.word, self.panel)}: {self.size}"
+        where = "at the last layer" if self.telling is self.last else f"at the {peak} layer of {base}"
+        return f"{name} {did(self.word, self.panel)}, but only {where}: {self.size}"
 
     @property
     def named(self) -> str:
@@ -109,11 +124,11 @@ class Verdict:
         """What happened where the baseline is best, and at the last layer."""
         panel, moved = self.panel, _moved(self.best, self.panel.reading, self.tests)
         if self.best.layer is None:
-            return capital(f"{panel.title} {moved}."), f"It was measured on {self.items}."
+            return capital(f"{panel.told} {moved}."), f"It was measured on {self.items}."
         where = f"At layer {self.best.layer}"
         if len(panel.layers) == 1:
-            return f"{where} {panel.title} {moved}.", f"It was measured on {self.items}."
-        first = f"{where}, where {self.best.before.encoder} is best, {panel.title} {moved}."
+            return f"{where} {panel.told} {moved}.", f"It was measured on {self.items}."
+        first = f"{where}, where {self.best.before.encoder} is {panel.reading.peak}, {panel.told} {moved}."
         whose = "" if self.last.layer == panel.layers[-1] else " of both"
         if self.same:
             return first, f"That is also the last layer{whose}."
@@ -124,6 +139,11 @@ class Verdict:
         return f"{self.best.change.count:,} items"
 
 
+def did(words: str, panel: Panel) -> str:
+    """What an encoder did; to which figure, where more of it is neither better nor worse."""
+    return f"{words} {panel.figure}" if panel.reading.neutral else words
+
+
 def together(found: Sequence[Verdict]) -> str:
     """Several verdicts in one headline: who helped, who hurt, and of whom nothing can be said."""
     if len(found) == 1:
@@ -132,15 +152,14 @@ def together(found: Sequence[Verdict]) -> str:
     for word in WORDS:
         names = listed([v.named for v in found if v.word == word])
         if names:
-            told.append(_HEADLINES[word].format(names))
+            told.append(_HEADLINES[word].format(names, did(word, found[0].panel)))
     line = "; ".join(told)
     return line if line.startswith(tuple(v.encoder for v in found)) else capital(line)
 
 
 _HEADLINES = {
-    HELPED: "{} helped",
-    HURT: "{} hurt",
-    MIXED: "{} helped at one layer and hurt at another",
+    **dict.fromkeys((HELPED, HURT, RAISED, LOWERED), "{} {}"),
+    MIXED: "{} went one way at one layer and the other way at another",
     NONE: "no evidence for or against {}",
     UNTESTED: "{} not tested",
 }
@@ -182,7 +201,7 @@ def contrasted(
     before, after = (panel.score(name, layer, direction) for name in (change.baseline, encoder))
     if before is None or after is None:
         return None
-    return Contrast(before, after, change, change.p, panel.reading.lower)
+    return Contrast(before, after, change, change.p, panel.reading)
 
 
 def _corrected(found: Sequence[Verdict]) -> list[Verdict]:
@@ -254,7 +273,7 @@ class Compared:
     def headline(self) -> str:
         """All in a few words. Where languages cannot be tested together, how many went which way."""
         if not self.verdicts:
-            return capital(self.whole.title)
+            return alone(self)
         if self.many and all(v.word == UNTESTED for v in self.verdicts):
             return "; ".join(f"{v.encoder} {self.tally(v.encoder)}" for v in self.verdicts)
         return together(self.verdicts)
@@ -270,9 +289,51 @@ class Compared:
         return "; ".join(told)
 
 
+def alone(held: Compared) -> str:
+    """The outcome where nothing was compared: each encoder where it is best."""
+    panel, names = held.whole, held.whole.encoders
+    over = f", on average over {len(held.panels)} languages" if held.many else ""
+    told = [(name, best, panel.score(name, best)) for name in names for best in [panel.best_layer(name)]]
+    found = [(name, best, amount(r.value, panel.reading)) for name, best, r in told if r is not None]
+    if len(found) == 1 and panel.about.alone:
+        ((_, best, value),) = found
+        where = "" if best is None else f", layer {best}" if panel.reading.neutral else f" at layer {best}"
+        return panel.about.alone.format(value=value, figure=panel.figure) + where + over
+    each = [f"{name} {value}" + ("" if best is None else f" (layer {best})") for name, best, value in found]
+    return f"{capital(panel.told)}: {', '.join(each) or 'nothing that all languages share'}"
+
+
 def compared(run: Run) -> tuple[Compared, ...]:
     """What a run measured, language pairs of one measure together."""
     return tuple(map(Compared, run.sets))
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """One measure: the figure that decides, and the figures that stand beside it."""
+
+    leading: Compared
+    beside: tuple[Compared, ...] = ()
+
+    @property
+    def sets(self) -> tuple[Compared, ...]:
+        return (self.leading, *self.beside)
+
+
+def measured(run: Run) -> tuple[Measured, ...]:
+    """What a run measured, figures of one task together, as the task orders them."""
+    keyed: dict[tuple[object, ...], list[Compared]] = {}
+    for held in compared(run):
+        panel = held.panels[0]
+        apart = "" if panel.variant in panel.about.variants else panel.variant
+        keyed.setdefault((panel.run, panel.task, apart, panel.seed), []).append(held)
+    ordered = (sorted(found, key=_rank) for found in keyed.values())
+    return tuple(Measured(first, tuple(others)) for first, *others in ordered)
+
+
+def _rank(held: Compared) -> tuple[object, ...]:
+    panel = held.panels[0]
+    return place_of(panel.variant, panel.about.variants), place_of(panel.metric, panel.about.metrics)
 
 
 def verdict_line(run: Run) -> str:
@@ -283,7 +344,7 @@ def verdict_line(run: Run) -> str:
 
 
 def _lines(run: Run) -> list[str]:
-    lines = [line for held in compared(run) for line in compared_lines(held)]
+    lines = [line for one in measured(run) for line in (*compared_lines(one.leading), *_beside(one))]
     return lines + list(filter(None, [links_sentence(run)]))
 
 
@@ -298,6 +359,25 @@ def compared_lines(held: Compared) -> list[str]:
     if not held.many:
         return [f"{v.headline}. {v.figures[0]} {v.figures[1]}" for v in held.verdicts]
     return [line for v in held.verdicts for line in _paragraph(held, v)]
+
+
+def _beside(one: Measured) -> list[str]:
+    """The other figures of a measure at the verdict's layer, before and after."""
+    layer, told = one.leading.layer, []
+    base, *others = one.leading.whole.encoders
+    for name in others or [base]:
+        moved = []
+        for held in one.beside:
+            panel = held.whole
+            held_figures = [panel.score(who, layer) for who in dict.fromkeys((base, name))]
+            figures = [amount(r.value, panel.reading) for r in held_figures if r is not None]
+            if figures:
+                variant = "" if panel.variant == one.leading.whole.variant else f" ({panel.variant})"
+                moved.append(f"{panel.figure}{variant} {' → '.join(figures)}")
+        if moved:
+            where = "" if layer is None else f" at layer {layer}"
+            told += textwrap.wrap(f"Beside it{where}, {name}: {', '.join(moved)}.", 100)
+    return told
 
 
 def _paragraph(held: Compared, verdict: Verdict) -> list[str]:
@@ -316,7 +396,7 @@ def _alone(panel: Panel, encoder: str) -> str:
         for layer, score in held.items()
         if score is not None
     ]
-    return f"{encoder} has {panel.metric} " + ", and its best, ".join(told)
+    return f"{encoder} has {panel.figure} " + ", and its best, ".join(told)
 
 
 def links_sentence(run: Run) -> str:
@@ -393,6 +473,8 @@ def _moved(contrast: Contrast, reading: Metric, tests: int = 0) -> str:
         corrected = f", Holm-corrected over {tests} tests" if tests > 1 else ""
         test = " ".join(filter(None, ("paired", change.note, "test")))
         sure.append(f"{test} {p_value(contrast.p)}{corrected}")
+    elif sure:
+        sure.append("no test")
     return (
         f"went from {amount(contrast.before.value, reading)} to {amount(contrast.after.value, reading)}, "
         + points(change.value, reading)

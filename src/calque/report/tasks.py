@@ -1,0 +1,170 @@
+"""What the measures and their figures are, in words for a reader who has not met them.
+
+A new measure is one more entry in `TASKS`, a new figure one in `METRICS`; what has none is shown by its name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Metric:
+    """How a figure is read: as a percentage or as it is, and whether less is better.
+
+    Where it is `neutral`, more is neither better nor worse. `name` is what it is called where that is not its
+    own name, `about` what it is.
+    """
+
+    percent: bool = True
+    lower: bool = False
+    neutral: bool = False
+    name: str = ""
+    about: str = ""
+
+    @property
+    def scale(self) -> float:
+        return 100.0 if self.percent else 1.0
+
+    @property
+    def unit(self) -> str:
+        return "%" if self.percent else ""
+
+    @property
+    def peak(self) -> str:
+        """What a layer is at which the figure is as good as it gets."""
+        return "highest" if self.neutral else "best"
+
+
+#: Figures that are not a share of which more is better, or that need a word of explanation.
+METRICS = {
+    "aer": Metric(lower=True, name="AER"),
+    "anisotropy": Metric(
+        percent=False,
+        lower=True,
+        about="Mean cosine of words drawn at random: 0 where all directions are used.",
+    ),
+    "auc": Metric(
+        percent=False,
+        name="AUC",
+        about="The chance that a linked pair lies nearer than an unrelated one: 0.5 is chance, 1 always.",
+    ),
+    "cka": Metric(percent=False, neutral=True, name="CKA"),
+    "correlation": Metric(percent=False, neutral=True),
+    "d-prime": Metric(
+        percent=False,
+        name="d′",
+        about="How far the means of linked and unrelated pairs lie apart, in standard deviations.",
+    ),
+    "distance": Metric(percent=False, lower=True),
+    "overlap": Metric(
+        percent=False, lower=True, about="The area that the two histograms share: 0 is none, 1 all of it."
+    ),
+    "pearson": Metric(percent=False, neutral=True, name="Pearson’s r", about="On a straight line: 1 or −1."),
+    "spearman": Metric(percent=False, neutral=True, name="Spearman’s ρ", about="In the same order: 1."),
+}
+
+
+def metric_of(name: str) -> Metric:
+    """How a figure of this name is read.
+
+    >>> metric_of("p@5").name, metric_of("top-10 share").percent, metric_of("accuracy").percent
+    ('P@5', False, True)
+    """
+    kind, _, number = name.partition("@")
+    if kind == "p" and number.isdigit():
+        among = "first" if number == "1" else f"among the first {number}"
+        return Metric(
+            name=f"P@{number}", about=f"The share of words that find one of their translations {among}."
+        )
+    if name.startswith("top-") and name.endswith(" share"):
+        most = name.removeprefix("top-").removesuffix(" share")
+        about = f"How much of the squared distance lies in the {most} dimensions that differ most."
+        return Metric(percent=False, neutral=True, about=about)
+    return METRICS.get(name, Metric())
+
+
+@dataclass(frozen=True)
+class Task:
+    """A measure in words.
+
+    `name` is what it is called within a sentence, `title` at the head of a page. `asked` says what was done;
+    it starts with what is counted, so that a number can stand before it, or with a capital letter where
+    nothing is. `alone` is the outcome where nothing was compared. Of its `metrics` the first decides the
+    verdict and the others stand beside it, and so it is with `variants` that are measured at once.
+    `mutual`: both languages are treated alike, nothing goes from one to the other.
+    """
+
+    name: str
+    title: str = ""
+    asked: str = ""
+    alone: str = ""
+    metrics: tuple[str, ...] = ()
+    variants: tuple[str, ...] = ()
+    mutual: bool = False
+
+
+TASKS = {
+    "word-retrieval": Task(
+        "word retrieval",
+        asked="linked words, and their translations, each search all words of the other language for the one "
+        "they are linked to.",
+        alone="{value} of the words find their translation",
+        metrics=("accuracy",),
+    ),
+    "lexicon": Task(
+        "lexicon induction",
+        asked="words of a dictionary each search the words of the other language for one of their "
+        "translations: words by themselves, without a sentence.",
+        alone="{value} of the dictionary’s words find a translation first",
+        metrics=("p@1", "p@5", "p@10"),
+    ),
+    "sentence-retrieval": Task(
+        "sentence retrieval",
+        asked="sentences each search all sentences of the other language for their translation.",
+        alone="{value} of the sentences find their translation",
+        metrics=("accuracy",),
+    ),
+    "cka": Task(
+        "CKA",
+        "Shape of the spaces (CKA)",
+        asked="Do the sentences of two languages form the same shape? CKA is 1 where sentences that are "
+        "alike in one language are just as much alike in the other, and 0 where the two have nothing in "
+        "common. It does not ask whether they lie in the same place: turning or moving one of the two "
+        "changes nothing.",
+        alone="CKA is {value} at its highest",
+        metrics=("cka",),
+        variants=("linear", "debiased"),
+        mutual=True,
+    ),
+    "distances": Task(
+        "distances",
+        "Distances of linked words",
+        asked="Do words and their translations lie nearer to each other than words that have nothing to do "
+        "with each other?",
+        alone="A linked pair lies nearer than an unrelated one with probability {value}",
+        metrics=("auc", "overlap", "d-prime", "anisotropy", "top-10 share", "top-100 share"),
+        variants=("l2", "cosine"),
+        mutual=True,
+    ),
+    "correlation": Task(
+        "correlation",
+        "Two measures against each other",
+        asked="Where one measure is high, is the other one high as well?",
+        alone="{figure} is {value}",
+        metrics=("pearson", "spearman"),
+        mutual=True,
+    ),
+}
+
+#: Variants by the words they are shown in; the usual ones need none.
+VARIANTS = {"contextual": "", "linear": "", "mean": "", "l2": "L2 distance", "first": "first token"}
+
+
+def task_of(name: str) -> Task:
+    """A measure by its name; one that is not known is called by it.
+
+    >>> task_of("cka").title, task_of("slot-filling").name
+    ('Shape of the spaces (CKA)', 'slot filling')
+    """
+    return TASKS.get(name) or Task(name.replace("-", " "))
