@@ -173,7 +173,7 @@ def test_other_values_are_those_of_their_rooms() -> None:
         ("calque link --linker fast", ["fast-align"]),
         ("calque measure words --similarity c", ["csls", "cosine"]),
         ("calque encode --pooling ", ["mean", "first", "last"]),
-        ("calque measure words --by s", ["script", "seen"]),
+        ("calque measure words --by s", ["script", "sense", "seen"]),
     ],
 )
 def test_the_shell_completes_names_and_values(

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+import tiny_encoders
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from calque.encoders.static import StaticEncoder, WordTable
 from calque.errors import BadSetting
-from calque.measure.breakdown import BREAKDOWNS, DIRECTIONS, POS_GROUPS, Bins, Linked, bin_links, bin_scores
+from calque.measure.breakdown import (
+    BREAKDOWNS,
+    DIRECTIONS,
+    LENGTHS,
+    POS_GROUPS,
+    Bins,
+    Linked,
+    bin_links,
+    bin_scores,
+    has_pieces,
+    piece_counts,
+    sentence_bins,
+    stepped,
+)
 from calque.text.frequency import frequencies
-from calque.types import UPOS, Bitext, WordPairs
+from calque.text.world import LANGUAGES, generate, world_pairs
+from calque.types import UPOS, Bitext, Vocabulary, WordPairs
 
 EN = [["Anna", "sees", "the", "cat"], ["the", "cat", "sleeps"]]
 RU = [["Анна", "видит", "кошку", "BMW"], ["кошка", "спит", "!"]]
@@ -146,5 +164,75 @@ def test_mistakes_are_explained(pairs: WordPairs) -> None:
         bin_links(["pos"], Linked(bare, np.zeros(6, bool)))
     with pytest.raises(BadSetting, match=r"unknown breakdown 'scripts' .*did you mean script"):
         bin_links(["scripts"], Linked(bare, np.zeros(6, bool)))
-    nothing = Linked(pairs.keep(np.zeros(6, bool)), np.zeros(0, bool))
-    assert all(bins.code.shape == (2, 0) for bins in bin_links(list(BREAKDOWNS), nothing).values())
+    with pytest.raises(
+        BadSetting, match=r"no breakdown by pieces: the first encoder has vectors of whole words"
+    ):
+        bin_links(["pieces"], Linked(bare, np.zeros(6, bool)))
+    with pytest.raises(BadSetting, match=r"en and ru do not tell which sense is meant .*far or near"):
+        bin_links(["sense"], Linked(bare, np.zeros(6, bool)))
+    nothing = Linked(pairs.keep(np.zeros(6, bool)), np.zeros(0, bool), pieces=np.ones(99, np.int64))
+    possible = [name for name in BREAKDOWNS if name != "sense"]
+    assert all(bins.code.shape == (2, 0) for bins in bin_links(possible, nothing).values())
+
+
+# ------------------------------------------------------------------------------------- pieces and senses
+
+
+@pytest.mark.parametrize("family", ["bert", "xlm-roberta", "modernbert"])
+def test_pieces_are_those_of_the_tokenizer(family: str) -> None:
+    encoder = tiny_encoders.build(family)
+    source, target = ["The cat lachten kitten", "a"], ["Die Katze lachten", "Straßenkehrer isn't"]
+    bitext = Bitext.of(("en", "de"), [x.split() for x in source], [x.split() for x in target])
+    counts = piece_counts(encoder, bitext, chunk=3)
+    for word, count in zip(bitext.source.vocabulary, counts, strict=True):
+        space = " " if family == "modernbert" else ""
+        pieces = encoder.tokenizer.tokenize(space + word)
+        assert count == len(pieces) - (pieces[0] in "▁Ġ"), word
+    pairs = WordPairs.of(bitext, [0, 0, 0, 1], [0, 1, 2, 0], [0, 1, 2, 0])
+    bins = BREAKDOWNS["pieces"](Linked(pairs, np.zeros(4, bool), pieces=counts))
+    assert bins.names == ("1", "2", "3", "4+")
+    for row, ids in zip(bins.code, (pairs.source_ids, pairs.target_ids), strict=True):
+        assert row.tolist() == [min(counts[i], 4) - 1 for i in ids], "each direction by its own word"
+
+
+def test_static_vectors_have_no_pieces() -> None:
+    table = WordTable(Vocabulary.of(["cat"]), np.ones((1, 4), np.float32))
+    encoder = StaticEncoder({"en": table, "ru": table})
+    bitext = Bitext.of(("en", "ru"), EN, RU)
+    assert not has_pieces(encoder, bitext.source) and piece_counts(encoder, bitext) is None
+
+
+@pytest.mark.parametrize("languages", [("en", "far"), ("near", "en"), ("near", "far")])
+def test_senses_are_those_that_the_world_meant(languages: tuple[str, str]) -> None:
+    """The world says which sense it meant; the breakdown sees only the words."""
+    order = tuple(sorted(languages, key=LANGUAGES.index))
+    drawn = list(generate(300, seed=3, languages=order))
+    pairs = world_pairs(300, order, seed=3)
+    if order != languages:
+        turned = replace(pairs.bitext, source=pairs.bitext.target, target=pairs.bitext.source)
+        pairs = WordPairs.of(turned, pairs.sentence, pairs.target, pairs.source)
+    bins = BREAKDOWNS["sense"](Linked(pairs, np.zeros(len(pairs), bool)))
+    told = languages[1] if languages[1] in ("near", "far") else languages[0]
+    place = pairs.target if told == languages[1] else pairs.source
+    meant = [
+        drawn[s].sides[told].senses[w] or "unambiguous"
+        for s, w in zip(pairs.sentence.tolist(), place.tolist(), strict=True)
+    ]
+    assert labels(bins) == [meant, meant] and len(set(meant)) > 20
+    scores = bin_scores("sense", bins, [0], np.ones((2, len(pairs)), bool), pairs.sentence.astype(int))
+    counts = {score.group: score.count for score in scores}
+    assert counts["sense-group", "ambiguous"] == sum(name != "unambiguous" for name in meant)
+    assert counts["sense-group", "unambiguous"] == counts["sense", "unambiguous"]
+
+
+@given(st.lists(st.integers(1, 60), min_size=1))
+def test_steps_are_what_their_names_say(values: list[int]) -> None:
+    code = stepped(np.array(values), LENGTHS)
+    for value, name in zip(values, np.array(list(LENGTHS))[code], strict=True):
+        low, _, high = name.rstrip("+").partition("-")
+        assert int(low) <= value <= int(high or 10**9)
+
+
+def test_sentences_are_binned_by_the_length_of_the_query() -> None:
+    bitext = Bitext.of(("en", "de"), [["a"] * 5, ["a"] * 6], [["b"] * 50, ["b"]])
+    assert labels(sentence_bins(bitext)["length"]) == [["1-5", "6-10"], ["41+", "1-5"]]

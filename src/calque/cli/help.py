@@ -64,7 +64,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "pooling": ("mean", "first", "last"),
     "variant": ("contextual", "first-occurrence", "program"),
     "similarity": ("csls", "cosine", "margin"),
-    "breakdowns": ("pos", "rank-gap", "script", "seen"),
+    "breakdowns": ("pos", "rank-gap", "script", "pieces", "sense", "seen"),
     "unit": ("words", "sentences"),
     "device": ("auto", "cpu", "cuda", "mps"),
     "dtype": ("float32", "float16", "bfloat16"),

@@ -18,9 +18,9 @@ import torch
 
 from calque.errors import BadInput, BadSetting
 from calque.geometry.neighbours import Similarity, two_way
-from calque.measure.breakdown import DIRECTIONS, Bins, Linked, bin_links
+from calque.measure.breakdown import DIRECTIONS, Bins, Linked, bin_links, piece_counts
 from calque.measure.examples import Finds
-from calque.measure.scoring import Measurement, Scorer, check_languages, layers_of
+from calque.measure.scoring import Measurement, Scorer, check_languages, layers_of, telling
 from calque.progress import bar
 from calque.recipe import Choice
 from calque.text.frequency import Frequencies
@@ -118,7 +118,9 @@ def word_retrieval(
             "no seen breakdown: the pairs seen in training are left out", remedy="set include_seen"
         )
     known = _seen_links(pairs, seen)
-    bins = bin_links(breakdowns, Linked(pairs, known, frequencies))
+    first = next(iter(encoders.values()))
+    pieces = piece_counts(first, pairs.bitext) if "pieces" in breakdowns else None
+    bins = bin_links(breakdowns, Linked(pairs, known, frequencies, pieces))
     vectors = {label: _encode(encoders[label], pairs, chosen[label], options) for label in encoders}
     search = _search(pairs, known, list(vectors.values()), options)
     found = _retrieve_all(vectors, chosen, search, options)
@@ -351,11 +353,7 @@ def _examples(search: _Search, found: Mapping[tuple[str, int], Longs], seed: int
     Shape: each of found (2, links), one an encoder.
     """
     hits = np.stack([search.hits(rows) for rows in found.values()])
-    same = (hits == hits[0]).all(0).ravel()
-    mixed = np.random.default_rng(seed).permutation(same.size)
-    chosen = mixed[np.argsort(same[mixed], kind="stable")][:EXAMPLES]
-    ways, links = np.divmod(chosen, hits.shape[2])
-    return [_example(search, found, *at) for at in zip(ways.tolist(), links.tolist(), strict=True)]
+    return [_example(search, found, *at) for at in telling(hits, EXAMPLES, seed)]
 
 
 def _example(search: _Search, found: Mapping[tuple[str, int], Longs], way: int, link: int) -> dict[str, Any]:

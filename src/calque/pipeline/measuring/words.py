@@ -12,6 +12,7 @@ from calque.encoders.static import SentenceAugmented
 from calque.files import write_json
 from calque.geometry.neighbours import Similarity
 from calque.links.filters import one_to_one
+from calque.measure.breakdown import has_pieces
 from calque.measure.examples import senses
 from calque.measure.word_retrieval import RetrievalOptions, Variant, WordMeasurement, word_retrieval
 from calque.pipeline.measuring.common import (
@@ -28,6 +29,7 @@ from calque.pipeline.measuring.common import (
 from calque.pipeline.runs import Running, links_grid
 from calque.report.collect import Run
 from calque.report.mean import verdict_layer
+from calque.text.languages import WORLD
 from calque.types import Encoder, Pooling, Result, WordPairs
 
 
@@ -110,19 +112,26 @@ def _measure(recipe: WordsRecipe, opened: Mapping[str, Encoder], pairs: WordPair
         recipe.chosen_layers(encoders),
         seen=seen,
         options=recipe.retrieval(common_pooling(recipe.pooling, opened), torch_device(opened)),
-        breakdowns=_breakdowns(recipe, pairs),
+        breakdowns=_breakdowns(recipe, pairs, next(iter(encoders.values()))),
         recipe=recipe.digest()[:12],
     )
     several = {"links": len(pairs), "several links": len(pairs) - len(scored)}
     return replace(found, counts=found.counts | several)
 
 
-def _breakdowns(recipe: WordsRecipe, pairs: WordPairs) -> Sequence[str]:
-    """As asked, or all that these pairs allow."""
+def _breakdowns(recipe: WordsRecipe, pairs: WordPairs, first: Encoder) -> Sequence[str]:
+    """As asked, or all that these pairs and the first encoder allow."""
     if recipe.breakdowns is not None:
         return recipe.breakdowns
-    tagged = pairs.bitext.source.tags is not None and pairs.bitext.target.tags is not None
-    return ["rank-gap", "script", *(["pos"] if tagged else []), *(["seen"] if recipe.include_seen else [])]
+    possible = {
+        "rank-gap": True,
+        "script": True,
+        "pos": pairs.bitext.source.tags is not None and pairs.bitext.target.tags is not None,
+        "pieces": has_pieces(first, pairs.bitext.source),
+        "sense": not WORLD.isdisjoint(pairs.languages),
+        "seen": recipe.include_seen,
+    }
+    return [name for name, allowed in possible.items() if allowed]
 
 
 def _senses(

@@ -3,6 +3,7 @@
 from calque.text.world.constructions import CONSTRUCTIONS, Construction, construction
 from calque.text.world.doors import world_pairs, world_sentences, write_world
 from calque.text.world.draws import LANGUAGES, WorldSentence, generate
+from calque.text.world.senses import word_senses
 from calque.text.world.surface import WorldSide
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "WorldSide",
     "construction",
     "generate",
+    "word_senses",
     "world_pairs",
     "world_sentences",
     "write_world",
