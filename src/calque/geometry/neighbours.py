@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -17,6 +17,10 @@ from calque.types import Doubles, Floats, Longs
 
 #: Scores are rounded to this, and then equal ones are ties; exact in single precision up to 4.
 _TIE = 2.0**-22
+_PART = 4096
+
+#: Vectors to search for or among, one a row: as they come, or made ready.
+Rows: TypeAlias = "NDArray[Any] | torch.Tensor | Distinct"
 
 
 class Similarity(Choice):
@@ -47,8 +51,8 @@ class TwoWay:
 
 
 def two_way(
-    source: NDArray[Any] | torch.Tensor,
-    target: NDArray[Any] | torch.Tensor,
+    source: Rows,
+    target: Rows,
     *,
     similarity: Similarity = Similarity.CSLS,
     k: int = 1,
@@ -59,9 +63,10 @@ def two_way(
 ) -> TwoWay:
     """The k most similar rows of the other side, in both directions.
 
-    Shape: source (n, d), target (m, d), of any length: rows are brought to unit length here, and a row of
-    zeros has cosine 0 with everything. `queries` are row numbers to search for on either side (None: all);
-    candidates are always all rows. Fewer than k candidates give as many columns as there are.
+    Shape: source (n, d), target (m, d), of any length: rows are brought to unit length here (or before, in a
+    `Distinct`, so that the vectors it was made of can be let go), and a row of zeros has cosine 0 with
+    everything. `queries` are row numbers to search for on either side (None: all); candidates are always
+    all rows. Fewer than k candidates give as many columns as there are.
     csls(x, y) = 2cos(x, y) − r_T(x) − r_S(y), r the mean cosine to the `radius_k` nearest rows of the other
     side (to all, when it has fewer); margin(x, y) = 2cos(x, y) / (r_T(x) + r_S(y)), where an r below 0.01
     counts as 0.01. Scores are multiples of 2⁻²² (2e-7, finer than single-precision vectors can tell); of
@@ -102,7 +107,9 @@ class Distinct:
     copies: Longs
 
     @classmethod
-    def of(cls, given: NDArray[Any] | torch.Tensor) -> Distinct:
+    def of(cls, given: Rows) -> Distinct:
+        if isinstance(given, Distinct):
+            return given
         rows = unit_rows(given)
         first, which = _first_copies(rows.numpy())
         distinct = rows if len(first) == len(rows) else rows[torch.from_numpy(first)]
@@ -129,7 +136,9 @@ class Distinct:
 def _first_copies(rows: Floats) -> tuple[Longs, Longs]:
     """Where each distinct row first occurs, and which of them each row is. Shape: (u,), (n,)."""
     bits = rows.view(np.uint32)
-    mixed = bits @ np.random.default_rng(0).integers(0, 2**63, bits.shape[1], np.uint64)
+    weights = np.random.default_rng(0).integers(0, 2**63, bits.shape[1], np.uint64)
+    # In parts: the product makes 64-bit numbers of what it is given.
+    mixed = np.concatenate([bits[start : start + _PART] @ weights for start in range(0, len(bits), _PART)])
     if len(np.unique(mixed)) == len(rows):
         return np.arange(len(rows)), np.arange(len(rows))
     whole = bits.view(np.dtype((np.void, bits.itemsize * bits.shape[1]))).ravel()
@@ -147,7 +156,7 @@ def unit_rows(given: NDArray[Any] | torch.Tensor) -> torch.Tensor:
     if not torch.isfinite(norm).all():
         raise BadInput("vectors hold NaN or infinity", remedy="check the encoder's output and its precision")
     # Adding zero turns -0 into 0, so that equal rows are equal bytes.
-    return (rows / torch.where(norm > 0, norm, 1) + 0.0).contiguous()
+    return (rows / torch.where(norm > 0, norm, 1)).add_(0.0).contiguous()
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,17 +192,20 @@ def _by_cosine(way: _Way, bounds: Bounds, k: int) -> Neighbours:
 def _by_radii(
     ways: tuple[_Way, _Way], bounds: tuple[Bounds, Bounds], k: int, radius_k: int, similarity: Similarity
 ) -> list[Neighbours]:
-    """Radii of all rows of both sides from their nearest by cosine; then the search itself."""
+    """Radii of rows of both sides from their nearest by cosine; then the search itself."""
+    needed = [_needed(*both) for both in (ways, ways[::-1])]
     near = [
-        way.near(bound, np.arange(len(way.x.rows)), max(k, radius_k), tie=2.0**-50)
-        for way, bound in zip(ways, bounds, strict=True)
+        way.near(bound, rows, max(k, radius_k), tie=2.0**-50)
+        for way, bound, rows in zip(ways, bounds, needed, strict=True)
     ]
-    radii = [_radius(found, way.y, radius_k) for found, way in zip(near, ways, strict=True)]
+    radii = [_radii(*side, radius_k) for side in zip(ways, near, needed, strict=True)]
     found = []
-    for way, bound, close, (ours, theirs) in zip(ways, bounds, near, (radii, radii[::-1]), strict=True):
+    for place, (way, bound, close) in enumerate(zip(ways, bounds, near, strict=True)):
+        ours, theirs = radii[place], radii[1 - place]
         (rows, answer), wanted = way.asked(), min(k, len(way.y.rows))
         # The nearest by cosine are a good guess, and any k candidates bound the k-th best.
-        cosine, radius = close.score[rows], theirs[close.index[rows]]
+        at = np.searchsorted(needed[place], rows)
+        cosine, radius = close.score[at], theirs[close.index[at]]
         search: Search
         if similarity is Similarity.MARGIN:
             guess = margins(cosine, ours[rows, None], radius)
@@ -207,9 +219,17 @@ def _by_radii(
     return found
 
 
-def _radius(near: Found, y: Distinct, radius_k: int) -> Doubles:
-    """Mean cosine to the `radius_k` nearest, counting every copy. Shape: (rows,)."""
-    wanted = min(radius_k, len(y))
-    count = y.count[near.index]
+def _needed(way: _Way, other: _Way) -> Longs:
+    """Rows whose radius matters: all as candidates of the other way, or only those asked for. Shape: (n,)."""
+    asks = other.queries is None or len(other.queries) > 0
+    return np.arange(len(way.x.rows)) if asks else way.asked()[0]
+
+
+def _radii(way: _Way, near: Found, rows: Longs, radius_k: int) -> Doubles:
+    """Mean cosine of these rows to the `radius_k` nearest, counting every copy; 0 of others. Shape: (n,)."""
+    wanted = min(radius_k, len(way.y))
+    count = way.y.count[near.index]
     before = np.cumsum(count, axis=1) - count
-    return np.asarray((near.score * np.clip(wanted - before, 0, count)).sum(1) / wanted)
+    out = np.zeros(len(way.x.rows))
+    out[rows] = (near.score * np.clip(wanted - before, 0, count)).sum(1) / wanted
+    return out

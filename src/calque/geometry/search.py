@@ -28,7 +28,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _SIZE = 32
-_MAXIMA_BYTES = 640_000_000
+_MAXIMA_BYTES = 320_000_000
 _VALUES = 16_000_000
 _QUERIES = 8192
 #: Few enough rows that temporaries stay in the processor's cache.
@@ -101,8 +101,7 @@ def bound_both_ways(x: torch.Tensor, y: torch.Tensor, *, device: str, block: int
     # Maxima over groups of y run along rows of a tile, and are fast only over 32 groups or more at once.
     sides = [(x, block), (y, max(block, 32 * size))]
     ours, theirs = each_part(lambda side: _group(side[0], axes, size, side[1]), sides)
-    sketches = each_part(lambda side: _sketch(side[0], axes, side[1].order), [(x, ours), (y, theirs)])
-    forward, backward = _maxima((sketches[0], sketches[1]), (ours, theirs), device)
+    forward, backward = _maxima((x, y), axes, (ours, theirs), device)
     return Bounds(forward, _places(ours, len(x)), theirs), Bounds(backward, _places(theirs, len(y)), ours)
 
 
@@ -123,6 +122,11 @@ class _Axes:
 
     axes: torch.Tensor
     kept: int
+
+    @property
+    def short(self) -> bool:
+        """Whether a sketch is shorter than the rows themselves."""
+        return self.kept < len(self.axes)
 
     @classmethod
     def of(cls, x: torch.Tensor, y: torch.Tensor) -> _Axes:
@@ -159,13 +163,12 @@ def _halved(x: torch.Tensor, rows: torch.Tensor, size: int) -> list[torch.Tensor
 
 def _sketch(x: torch.Tensor, axes: _Axes, order: torch.Tensor) -> torch.Tensor:
     """Rows in the order of the pass, zeros where there is none. Shape: (n, d) to (places, kept + 1) or d."""
-    short = axes.kept < x.shape[1]
-    out = torch.zeros((len(order), axes.kept + 1 if short else axes.kept))
+    out = torch.zeros((len(order), axes.kept + axes.short))
     for start in range(0, len(order), _ROWS):
         rows = order[start : start + _ROWS]
         part, place = x.index_select(0, rows.clamp(min=0)), out[start : start + _ROWS]
         part *= (rows >= 0)[:, None]
-        if short:
+        if axes.short:
             part = part @ axes.axes
             place[:, -1] = part[:, axes.kept :].norm(dim=1)
         place[:, : axes.kept] = part[:, : axes.kept]
@@ -181,27 +184,35 @@ def _places(groups: Groups, count: int) -> torch.Tensor:
 
 
 def _maxima(
-    sketch: tuple[torch.Tensor, torch.Tensor], groups: tuple[Groups, Groups], device: str
+    sides: tuple[torch.Tensor, torch.Tensor], axes: _Axes, groups: tuple[Groups, Groups], device: str
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The one pass. Shape: sketches (n, e), (m, e) to maxima (n, groups of m), (m, groups of n)."""
-    (x, y), size = sketch, groups[0].size
+    """The one pass. Shape: sides (n, d), (m, d) to maxima (n, groups of m), (m, groups of n).
+
+    Sketches are made a tile at a time, so that large sides are not held twice; those of y, which every tile
+    of x meets, at once where that saves more than memory.
+    """
+    (x, y), size = sides, groups[0].size
     rows, columns = groups[0].tile, groups[1].tile
-    forward = torch.empty((len(x), len(y) // size), dtype=torch.float16)
-    backward = torch.empty((len(y), len(x) // size), dtype=torch.float16)
-    y = y.to(device)
-    with bar("similarities", len(x) // rows, "blocks") as advance:
+    down, along = groups[0].order, groups[1].order
+    forward = torch.empty((len(down), len(along) // size), dtype=torch.float16)
+    backward = torch.empty((len(along), len(down) // size), dtype=torch.float16)
+    held = _sketch(y, axes, along).to(device) if axes.short or device != "cpu" else None
+    with bar("similarities", len(down) // rows, "blocks") as advance:
 
         def across(i: int) -> None:
-            part, product = x[i : i + rows].to(device), torch.empty((rows, columns), device=device)
-            for j in range(0, len(y), columns):
-                torch.mm(part, y[j : j + columns].T, out=product)
+            part = _sketch(x, axes, down[i : i + rows]).to(device)
+            product = torch.empty((rows, columns), device=device)
+            for j in range(0, len(along), columns):
+                there = slice(j, j + columns)
+                other = _sketch(y, axes, along[there]) if held is None else held[there]
+                torch.mm(part, other.T, out=product)
                 over_y = product.view(rows, size, -1).amax(1)
                 over_x = product.view(size, -1, columns).amax(0).T
                 forward[i : i + rows, j // size : (j + columns) // size] = over_y
                 backward[j : j + columns, i // size : (i + rows) // size] = over_x
             advance(1)
 
-        each_part(across, range(0, len(x), rows))
+        each_part(across, range(0, len(down), rows))
     return forward, backward
 
 
@@ -239,18 +250,20 @@ class Search:
         return Found(found.index[back], found.score[back])
 
     @cached_property
-    def _candidates(self) -> torch.Tensor:
-        """Members of each group, their penalty as one more dimension. Shape: (groups, size, d + 1)."""
+    def _penalties(self) -> torch.Tensor:
+        """Of the members of each group. Shape: (groups, size)."""
         members = self.bounds.groups.members
-        out = torch.zeros((*members.shape, self.y.shape[1] + 1))
-        out[members >= 0, :-1] = self.y[members[members >= 0]]
-        out[..., -1] = torch.where(members < 0, _NOBODY, self.penalty[members.clamp(min=0)])
-        return out
+        return torch.where(members < 0, _NOBODY, self.penalty[members.clamp(min=0)]).float()
+
+    def _members(self, group: int) -> torch.Tensor:
+        """The members of a group, their penalty as one more dimension. Shape: (size, d + 1)."""
+        rows = self.y.index_select(0, self.bounds.groups.members[group].clamp(min=0))
+        return torch.cat([rows, self._penalties[group, :, None]], 1)
 
     def _some(self, rows: torch.Tensor, k: int, least: torch.Tensor | None) -> Found:
         limit = self.bounds.maxima.index_select(0, self.bounds.place[rows]).float()
         weight = self._weight(rows, least)
-        limit.addr_(weight, self._candidates[..., -1].amin(1), alpha=-1 / self.scale)
+        limit.addr_(weight, self._penalties.amin(1), alpha=-1 / self.scale)
         x = torch.cat([self.scale * self.x.index_select(0, rows), -weight[:, None]], 1)
         seen = []
         if least is None:
@@ -291,13 +304,11 @@ class Search:
         """Scores of queries with all members of a group each. Shape: query, group (looks,)."""
         group, order = torch.sort(group, stable=True)
         query = query[order]
-        score = torch.empty((len(group), self._candidates.shape[1]))
+        score = torch.empty((len(group), self.bounds.groups.size))
         start = 0
         for number, end in enumerate(torch.cumsum(torch.bincount(group), 0).tolist()):
             if end > start:
-                torch.mm(
-                    x.index_select(0, query[start:end]), self._candidates[number].T, out=score[start:end]
-                )
+                torch.mm(x.index_select(0, query[start:end]), self._members(number).T, out=score[start:end])
                 start = end
         return _Seen(query, group, score)
 
