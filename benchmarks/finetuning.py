@@ -3,10 +3,10 @@
     calque link news.en-ru.tsv --languages en ru --limit 3000 --out links
     python benchmarks/finetuning.py links/train --encoder e5-small-q4 --sentences 480 --threads 2
 
-Both train on the same sentence pairs, as many at a time, for one pass, and each runs in a process of its
-own. The plain loop takes pairs in random order, cuts them word by word, encodes the two sides one after the
-other, the held side once more by a deep copy of the encoder, and pools and compares words in Python. Memory is
-the most that the process held beyond what it held with the encoder open. `--profile` tells how much of calque's
+Both train on the same sentence pairs, as many at a time, for one pass, each in a process of its own. The
+plain loop takes pairs in random order, cuts them word by word, encodes the two sides one after the other,
+the held side once more by a deep copy of the encoder, and pools and compares words in Python. Memory is the
+most that the process held beyond what it held with the encoder open. `--profile` tells how much of calque's
 time is products of matrices.
 """
 
