@@ -46,7 +46,7 @@ def pearson(x: ArrayLike, y: ArrayLike, *, rounds: int = 10_000, seed: int = 0) 
 
 
 def spearman(x: ArrayLike, y: ArrayLike, *, rounds: int = 10_000, seed: int = 0) -> Correlation:
-    """How far points rise together, by ranks, equal numbers sharing their mean rank. Shape: both (points,)."""
+    """How far points rise together, by rank; equal numbers have their mean rank. Shape: both (points,)."""
     return _correlation(*_points(x, y), ranks, rounds, seed)
 
 
