@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tiny_encoders import TEXT, build
 
-from calque.encoders import anchors
+from calque.encoders import anchors, cached
 from calque.encoders.cached import CachedEncoder, rounded
 from calque.errors import BadInput
 from calque.files import Cache
@@ -96,6 +96,21 @@ def test_sentences_are_kept_too(counting: Counting) -> None:
     assert counting.calls == [[2, 3]]
     encoder.sentence_vectors(SENTENCES, layers=[2], pooling="first")
     assert counting.calls[1:] == [[2]]
+
+
+def test_sentences_are_made_in_parts_and_read_a_layer_at_a_time(
+    counting: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bare = counting.inner.sentence_vectors(SENTENCES, layers=[3, 1]).astype(np.float16)
+    monkeypatch.setattr(cached, "BLOCK_NUMBERS", 3 * 4 * counting.width)
+    encoder = CachedEncoder(counting)
+    for _ in range(2):
+        layers = list(cached.sentence_layers(encoder, SENTENCES, layers=[3, 1]))
+        assert len(layers) == 2
+        np.testing.assert_allclose(np.stack(layers), bare, atol=2e-3)
+    assert counting.calls == [[3, 1]] * 3, "seven sentences, three at a time, once"
+    plain = list(cached.sentence_layers(counting, SENTENCES, layers=[3, 1]))
+    assert (np.stack(plain).astype(np.float16) == bare).all()
 
 
 def test_values_beyond_half_precision_stay_finite(plain: Encoder) -> None:

@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from calque.encoders.anchors import word_chunks
+from calque.encoders.anchors import BLOCK_NUMBERS, word_chunks
 from calque.encoders.spans import check_sentences
 from calque.encoders.wrapped import Wrapped
 from calque.errors import BadInput
@@ -104,13 +104,22 @@ class CachedEncoder(Wrapped):
         self, sentences: Sentences, *, layers: Sequence[int], pooling: SentencePooling = "mean"
     ) -> Floats:
         """As the inner encoder's, rounded to half precision."""
-        present = np.ones(len(sentences), np.bool_)
+        found = self.sentence_entries(sentences, layers, pooling)
+        return np.stack([np.asarray(entry.vectors, np.float32) for entry in found])
+
+    def sentence_entries(
+        self, sentences: Sentences, layers: Sequence[int], pooling: SentencePooling
+    ) -> list[_Entry]:
+        """Sentence vectors as they lie in the cache, the missing ones made."""
+        size = max(1, BLOCK_NUMBERS // ((self.depth + 1) * self.width))
 
         def compute(missing: Sequence[int]) -> Iterator[_Part]:
-            yield _Part(self.inner.sentence_vectors(sentences, layers=missing, pooling=pooling), present, {})
+            for first in range(0, len(sentences), size):
+                chunk = sentences.select(range(first, min(first + size, len(sentences))))
+                made = self.inner.sentence_vectors(chunk, layers=missing, pooling=pooling)
+                yield _Part(made, np.ones(len(chunk), np.bool_), {})
 
-        found = self._through(sentences, f"sentences {pooling}", "", layers, compute)
-        return np.stack([np.asarray(entry.vectors, np.float32) for entry in found])
+        return self._through(sentences, f"sentences {pooling}", "", layers, compute)
 
     def _through(
         self, sentences: Sentences, what: str, digest: str, layers: Sequence[int], compute: _Compute
@@ -148,6 +157,26 @@ class CachedEncoder(Wrapped):
             return None if folder is None else _Entry.load(folder)
         except (BadInput, OSError, KeyError, TypeError):
             return None
+
+
+def sentence_layers(
+    encoder: Encoder, sentences: Sentences, *, layers: Sequence[int], pooling: SentencePooling = "mean"
+) -> Iterator[Floats]:
+    """Sentence vectors a layer at a time. Shape: each (sentences, d).
+
+    With a cache under the encoder's maps all layers are made at once and only one is in memory; without one,
+    all are.
+    """
+    inner: object = encoder
+    while isinstance(inner, Wrapped) and not isinstance(inner, CachedEncoder):
+        inner = inner.inner
+    if not isinstance(inner, CachedEncoder):
+        yield from encoder.sentence_vectors(sentences, layers=layers, pooling=pooling)
+        return
+    inner.sentence_entries(sentences, layers, pooling)
+    for layer in layers:
+        (vectors,) = encoder.sentence_vectors(sentences, layers=[layer], pooling=pooling)
+        yield vectors
 
 
 def write_parts(folders: Sequence[Path], parts: Iterable[_Part]) -> None:

@@ -315,7 +315,7 @@ class Search:
     def _ranked(self, rows: torch.Tensor, query: torch.Tensor, candidate: torch.Tensor, k: int) -> Found:
         """The k best of each row's candidates, at least k each, by exact scores."""
         row = rows[query]
-        score = self._score(_cosines(self.x, self.y, row, candidate), row, candidate)
+        score = self._score(cosines(self.x, self.y, row, candidate), row, candidate)
         asked, found = query.numpy(), candidate.numpy()
         order = np.lexsort((found, -np.round(score / self.tie), asked))
         starts = np.searchsorted(asked[order], np.arange(len(rows)))
@@ -342,7 +342,7 @@ class _Seen:
         return self.query[look], self.group[look] * self.score.shape[1] + member
 
 
-def _cosines(x: torch.Tensor, y: torch.Tensor, i: torch.Tensor, j: torch.Tensor) -> Doubles:
+def cosines(x: torch.Tensor, y: torch.Tensor, i: torch.Tensor, j: torch.Tensor) -> Doubles:
     """Products of rows i of x with rows j of y in double precision. Shape: (pairs,)."""
     out = np.empty(len(i))
     left, right, rows, columns = x.numpy(), y.numpy(), i.numpy(), j.numpy()

@@ -83,6 +83,34 @@ def precision_recall_f1(true_positive: ArrayLike, predicted: ArrayLike, gold: Ar
     return Scores(precision, recall, _harmonic(precision, recall))
 
 
+@dataclass(frozen=True)
+class Cut:
+    """What is kept when scores of at least `threshold` are."""
+
+    threshold: float
+    kept: int
+    scores: Scores
+
+
+def best_threshold(score: ArrayLike, right: ArrayLike, gold: int) -> Cut:
+    """Where to cut a ranking for the highest F1; of equals the highest threshold.
+
+    Shape: score (items,) from the highest down, right (items,); `gold` is how many right ones there are in
+    all. The threshold lies midway to the next lower score.
+
+    >>> best_threshold([0.9, 0.75, 0.25, 0.2], [1, 1, 0, 0], 2)
+    Cut(threshold=0.5, kept=2, scores=Scores(precision=1.0, recall=1.0, f1=1.0))
+    """
+    values, hits = np.asarray(score, np.float64), np.cumsum(np.asarray(right, np.int64))
+    if not values.size:
+        raise BadInput("no items to cut")
+    ends = np.flatnonzero(np.append(np.diff(values) != 0, True))  # equal scores stay together
+    best = int(ends[np.argmax(2 * hits[ends] / (ends + 1 + gold))])
+    lower = values[min(best + 1, len(values) - 1)]
+    found = precision_recall_f1(hits[best], best + 1, gold)
+    return Cut(float((values[best] + lower) / 2), best + 1, found)
+
+
 def accuracy(correct: ArrayLike) -> float:
     """The share of items that are correct (0 or 1, or anything between). Shape: (items,)."""
     values = np.asarray(correct, np.float64)
