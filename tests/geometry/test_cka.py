@@ -87,6 +87,16 @@ def test_single_and_half_precision_are_summed_in_double() -> None:
         assert np.allclose(gathered(*rounded, 70).cka("x", "y"), exact, atol=1e-9)
 
 
+def test_values_of_pieces_are_the_sums_of_their_rows() -> None:
+    rng = np.random.default_rng(6)
+    without, piece = rng.random(10), np.array([0, 0, 0, 1, 1, 3, 3, 3, 3, 3])
+    rows = jackknife(0.4, without)
+    sums, sizes = np.bincount(piece, without), np.bincount(piece)
+    pieces = jackknife(0.4, sums, sizes)
+    assert np.allclose(pieces, np.bincount(piece, rows)[sizes > 0] * 3 / 10)
+    assert pieces.mean() == pytest.approx(0.4) == rows.mean()
+
+
 # --------------------------------------------------------------------------------- what must be true
 
 

@@ -16,16 +16,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from calque.errors import BadInput
 from calque.types import Doubles
 
-View: TypeAlias = Hashable
-Pair: TypeAlias = tuple[View, View]
+View = TypeVar("View", bound=Hashable)
 
 #: The order of both figures wherever they stand in one array.
 VARIANTS = ("linear", "debiased")
@@ -84,7 +83,7 @@ class _Raw:
         self.lengths += float(k @ l)
 
 
-class ViewSums:
+class ViewSums(Generic[View]):
     """Sums over rows of several views, gathered block by block in double precision.
 
     `pairs` are the views to compare; every view is also summed with itself. Sums are taken about the mean of
@@ -97,7 +96,7 @@ class ViewSums:
     [1.0, 1.0]
     """
 
-    def __init__(self, pairs: Iterable[Pair]) -> None:
+    def __init__(self, pairs: Iterable[tuple[View, View]]) -> None:
         asked = list(dict.fromkeys(pairs))
         self.views = tuple(dict.fromkeys(view for pair in asked for view in pair))
         self.pairs = tuple(dict.fromkeys([*((view, view) for view in self.views), *asked]))
@@ -105,8 +104,8 @@ class ViewSums:
         self._about: dict[View, Doubles] = {}
         self._sums: dict[View, Doubles] = {}
         self._spread: dict[View, float] = {}
-        self._raw: dict[Pair, _Raw] = {}
-        self._settled: dict[Pair, PairSums] = {}
+        self._raw: dict[tuple[View, View], _Raw] = {}
+        self._settled: dict[tuple[View, View], PairSums] = {}
 
     def add(self, views: Mapping[View, NDArray[Any]]) -> None:
         """Add rows: row k of every view is the same thing. Shape: each (n, d), n the same for all."""
@@ -150,8 +149,8 @@ class ViewSums:
         return "all vectors are equally far from each other" if debiased <= _NONE * linear else ""
 
     def without_each(
-        self, views: Mapping[View, NDArray[Any]], pairs: Iterable[Pair]
-    ) -> Iterator[tuple[Pair, Doubles]]:
+        self, views: Mapping[View, NDArray[Any]], pairs: Iterable[tuple[View, View]]
+    ) -> Iterator[tuple[tuple[View, View], Doubles]]:
         """CKA of these pairs over all rows but one, for each of these rows. Shape: (n, d) to (2, n) each.
 
         Where nothing varies without a row, nothing is alike without it: 0.
@@ -217,18 +216,25 @@ def debiased_cka(x: NDArray[Any], y: NDArray[Any]) -> float:
     return float(_of(x, y)[1])
 
 
-def jackknife(figure: float, without: Doubles) -> Doubles:
+def jackknife(figure: ArrayLike, without: Doubles, sizes: Doubles | None = None) -> Doubles:
     """A value a row, whose mean is the figure and whose spread is its uncertainty: jackknife pseudo-values.
 
-    Shape: without (n,), the figure without each row, to (n,).
+    With `sizes`, a value a piece of so many rows, of whose `without` only the sum is known; one of no rows
+    has none. Shape: figure (...), without (..., n): the figure without each row, sizes (n,), to (..., n).
     """
-    values: Doubles = figure + (len(without) - 1) * (without.mean() - without)
+    held = np.ones(without.shape[-1]) if sizes is None else sizes
+    n, used = held.sum(), held > 0
+    mean = without.sum(-1, keepdims=True) / n
+    sums = held * np.asarray(figure)[..., None] + (n - 1) * (held * mean - without)
+    values: Doubles = sums[..., used] * (np.count_nonzero(used) / n)
     return values
 
 
-def passes(pairs: Sequence[Pair], sizes: Mapping[View, int], most: int) -> Iterator[list[Pair]]:
+def passes(
+    pairs: Sequence[tuple[View, View]], sizes: Mapping[View, int], most: int
+) -> Iterator[list[tuple[View, View]]]:
     """Pairs in parts whose products hold at most so many numbers (or one product): each part is one pass."""
-    part: list[Pair] = []
+    part: list[tuple[View, View]] = []
     held = 0
     for x, y in pairs:
         size = sizes[x] * sizes[y]
