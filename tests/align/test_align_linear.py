@@ -5,6 +5,7 @@ import pytest
 
 from calque.align.linear import LinearAligner, folds_of
 from calque.align.sources import DictionaryAnchors, LinkedWords, SentencePairs, Together, linked
+from calque.encoders.wordtypes import Types
 from calque.errors import BadInput, BadSetting
 from calque.geometry.shrinkage import SHRINKS
 from calque.geometry.solvers import Method, SolverOptions
@@ -122,14 +123,15 @@ def test_words_without_vectors_drop_their_links_and_nothing_shifts() -> None:
 def test_a_dictionary_is_learned_from_anchors_with_its_coverage() -> None:
     encoder, pairs, turns = planted()
     entries = [(f"en{k}", f"xx{k}") for k in range(150)] + [("en1", "nowhere"), ("nowhere", "xx1")]
-    source = DictionaryAnchors(Dictionary(tuple(entries)), pairs["xx"].bitext)
+    sides = Types.of_text(pairs["xx"].bitext.source), Types.of_text(pairs["xx"].bitext.target)
+    source = DictionaryAnchors(Dictionary(tuple(entries)), sides)
     aligned = LinearAligner().fit(encoder, [source], (1,))
     (matrix,) = (s.matrix for s in aligned.maps[MapKey("xx", "en", 1)].steps if isinstance(s, Matrix))
     assert np.abs(matrix - turns["xx"].T).max() < 1e-4
     assert source.coverage()["source word not in the corpus"] >= 1
     assert source.coverage()["used"] <= 150
     with pytest.raises(BadInput, match="none of the 1 dictionary entries"):
-        LinearAligner().fit(encoder, [DictionaryAnchors(Dictionary((("q", "q"),)), pairs["xx"].bitext)], (1,))
+        LinearAligner().fit(encoder, [DictionaryAnchors(Dictionary((("q", "q"),)), sides)], (1,))
 
 
 def test_sentences_recover_the_rotation_too() -> None:

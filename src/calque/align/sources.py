@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from calque.encoders.anchors import BLOCK_NUMBERS, anchors, word_chunks
+from calque.encoders.anchors import BLOCK_NUMBERS, Anchors, anchors, word_chunks
+from calque.encoders.wordtypes import Types
 from calque.errors import BadInput
 from calque.files import text_digest
 from calque.progress import bar
@@ -26,7 +27,6 @@ from calque.types import (
     PairBlock,
     PairSource,
     Pooling,
-    Sentences,
     WordIndex,
     WordPairs,
     WordVectors,
@@ -142,48 +142,54 @@ class SentencePairs:
 
 @dataclass(frozen=True, eq=False)
 class DictionaryAnchors:
-    """Dictionary entries, each word by its mean vector over the corpus.
+    """Dictionary entries, each word by its mean vector over a text, or its own where words stand alone.
 
-    Dictionaries are usually in lower case: a word of the corpus matches as it is or lower-cased.
+    Dictionaries are usually in lower case: where types fold case, so are the words of the dictionary.
     """
 
     dictionary: Dictionary
-    bitext: Bitext
+    sides: tuple[Types, Types]
     _counts: Counter[str] = field(default_factory=Counter, repr=False)
 
     @property
     def languages(self) -> tuple[str, str]:
-        return self.bitext.languages
+        return self.sides[0].language, self.sides[1].language
 
     @property
     def fingerprint(self) -> str:
         entries = "\n".join(f"{a}\t{b}" for a, b in self.dictionary.pairs)
-        return text_digest("dictionary", entries, self.bitext.fingerprint)
+        return text_digest("dictionary", entries, *(side.fingerprint for side in self.sides))
 
     def blocks(self, encoder: Encoder, layers: Sequence[int], pooling: Pooling) -> Iterator[PairBlock]:
-        sides = []
-        for side, text in enumerate((self.bitext.source, self.bitext.target)):
-            row_of, entry = _entry_rows([pair[side] for pair in self.dictionary.pairs])
-            types = _type_rows(text, row_of)
-            found = anchors(encoder, text, types, len(row_of), layers=layers, pooling=pooling)
-            sides.append((found, entry))
-        (a, left), (b, right) = sides
-        seen = (a.counts[left] > 0) & (b.counts[right] > 0)
+        held = [self._anchors(side, encoder, layers, pooling) for side in (0, 1)]
+        # One more count, of zero, for entries in row -1.
+        there = [np.append(found.counts, 0)[rows] > 0 for found, rows in held]
+        both = there[0] & there[1]
         self._counts.clear()
         self._counts.update(
             {
-                "used": int(seen.sum()),
-                "source word not in the corpus": int((a.counts[left] == 0).sum()),
-                "target word not in the corpus": int(((a.counts[left] > 0) & (b.counts[right] == 0)).sum()),
+                "used": int(both.sum()),
+                "source word not in the corpus": int((~there[0]).sum()),
+                "target word not in the corpus": int((there[0] & ~there[1]).sum()),
             }
         )
-        if not seen.any():
+        if not both.any():
             raise BadInput(
-                f"none of the {len(seen)} dictionary entries has both words in the corpus",
+                f"none of the {len(both)} dictionary entries has both words in the corpus",
                 remedy="give a dictionary of these languages, in the direction of the pairs",
             )
-        source, target = a.vectors[:, left[seen]], b.vectors[:, right[seen]]
-        yield PairBlock(self.languages, source.astype(np.float32), target.astype(np.float32), left[seen])
+        a, b = (np.stack([layer[rows[both]] for layer in found.vectors]) for found, rows in held)
+        yield PairBlock(self.languages, a, b, held[0][1][both])
+
+    def _anchors(
+        self, side: int, encoder: Encoder, layers: Sequence[int], pooling: Pooling
+    ) -> tuple[Anchors, Longs]:
+        """Anchors of the words of one language, and each entry's row among them, or -1. Shape: (entries,)."""
+        types = self.sides[side]
+        rows = types.find(pair[side] for pair in self.dictionary.pairs)
+        wanted = np.unique(rows[rows >= 0])
+        found = anchors(encoder, types.keep(wanted), layers=layers, pooling=pooling)
+        return found, np.where(rows < 0, -1, np.searchsorted(wanted, rows))
 
     def coverage(self) -> Mapping[str, int]:
         return dict(self._counts)
@@ -233,19 +239,6 @@ def _block(
 
 def _rows(found: WordVectors, kept: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Floats:
     return np.asarray(found.vectors[:, kept[found.present]], np.float32)
-
-
-def _entry_rows(words: Sequence[str]) -> tuple[dict[str, int], Longs]:
-    """Distinct words with a row each, and every entry's row. Shape: (entries,)."""
-    row_of: dict[str, int] = {}
-    rows = [row_of.setdefault(word, len(row_of)) for word in words]
-    return row_of, np.array(rows, np.int64)
-
-
-def _type_rows(text: Sentences, row_of: Mapping[str, int]) -> Longs:
-    """Which dictionary row each vocabulary word stands for, or -1. Shape: (vocabulary,)."""
-    rows: list[int] = [row_of.get(word, row_of.get(word.lower(), -1)) for word in text.vocabulary.strings]
-    return np.array(rows, np.int64)
 
 
 def linked(pairs: WordPairs, tokens: str = "words") -> PairSource:

@@ -1,14 +1,21 @@
-"""Anchors: one vector a word type, the mean of its contextual vectors over a corpus (streamed)."""
+"""Anchors: one vector a word type, the mean of its contextual vectors over a text (streamed)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from calque.encoders.wordtypes import Types
+from calque.errors import BadInput
+from calque.files import Cache, text_digest
 from calque.progress import bar
-from calque.types import Doubles, Encoder, Longs, Pooling, Sentences, WordIndex
+from calque.store import load_array, save_array
+from calque.types import Encoder, Floats, Longs, Pooling, WordIndex
 
 #: Numbers held at once while vectors stream by, per side: 64 million are 256 MB.
 BLOCK_NUMBERS = 1 << 26
@@ -16,41 +23,98 @@ BLOCK_NUMBERS = 1 << 26
 
 @dataclass(frozen=True, eq=False)
 class Anchors:
-    """Shape: vectors (layers, types, d), counts (types,). A type never seen has count 0 and a zero vector."""
+    """Mean vectors of word types. One that was never seen has count 0 and a vector of zeros.
 
-    vectors: Doubles
+    Shape: each of vectors (types, d), one a layer; counts (types,).
+    """
+
+    layers: tuple[int, ...]
+    vectors: Sequence[Floats]
     counts: Longs
+
+    def layer(self, layer: int) -> Floats:
+        """Shape: (types, d)."""
+        return self.vectors[self.layers.index(layer)]
 
 
 def anchors(
     encoder: Encoder,
-    sentences: Sentences,
-    types: Longs,
-    rows: int,
+    types: Types,
     *,
     layers: Sequence[int],
     pooling: Pooling = "mean",
+    cache: Cache | None = None,
 ) -> Anchors:
-    """Mean vectors of word types. Memory is types × layers × d, whatever the corpus size.
+    """Mean vectors of word types. Memory is types × layers × d, whatever the size of the text.
 
-    `types` (vocabulary,) gives each vocabulary id its row among the `rows` anchors, or -1 for a word that is
-    not wanted.
+    With a cache, layers that are in it are not computed again, and all are memory-mapped.
     """
-    total = np.zeros((len(layers), rows, encoder.width))
-    counts = np.zeros(rows, np.int64)
-    wanted = WordIndex.every(sentences)
-    kept = np.flatnonzero(types[sentences.ids] >= 0)
-    wanted = WordIndex(wanted.sentence[kept], wanted.word[kept])
-    with bar("anchors", len(sentences), "sentences") as advance:
-        for first, last, part in word_chunks(wanted, len(sentences), len(layers) * encoder.width):
-            chunk = sentences.select(range(first, last))
+    if cache is None:
+        return _averaged(encoder, types, tuple(layers), pooling)
+    parts = ("anchors 1", encoder.fingerprint, types.fingerprint, pooling)
+    keys = {layer: text_digest(*parts, str(layer)) for layer in layers}
+    found = {layer: one for layer in keys if (one := _read(cache.find(keys[layer]))) is not None}
+    missing = tuple(layer for layer in keys if layer not in found)
+    if missing:
+        made = _averaged(encoder, types, missing, pooling)
+        label = f"{encoder.name}, anchors of {len(types)} {types.language} words, layer"
+        for layer, vectors in zip(missing, made.vectors, strict=True):
+            with cache.add(keys[layer], f"{label} {layer}") as folder:
+                save_array(folder / "vectors.npy", vectors)
+                save_array(folder / "counts.npy", made.counts)
+            # Opened at once: the next entry may push this one out of the cache.
+            found[layer] = _read(cache.root / keys[layer]) or (vectors, made.counts)
+    return Anchors(tuple(layers), [found[layer][0] for layer in layers], found[layers[0]][1])
+
+
+def _averaged(encoder: Encoder, types: Types, layers: tuple[int, ...], pooling: Pooling) -> Anchors:
+    text = types.text
+    every, kept = WordIndex.every(text), np.flatnonzero(types.rows[text.ids] >= 0)
+    wanted = WordIndex(every.sentence[kept], every.word[kept])
+    # A word that occurs once is its own mean: only sums need double precision.
+    once = np.bincount(types.rows[text.ids][kept], minlength=1).max() <= 1
+    sums = [np.zeros((len(types), encoder.width), np.float32 if once else np.float64) for _ in layers]
+    counts = np.zeros(len(types), np.int64)
+    with bar("anchors", len(text), "sentences") as advance:
+        for first, last, part in word_chunks(wanted, len(text), len(layers) * encoder.width):
+            chunk = text.select(range(first, last))
             found = encoder.word_vectors(chunk, part, layers=layers, pooling=pooling)
-            place = types[chunk.at(part)][found.present]
-            counts += np.bincount(place, minlength=rows)
-            for layer in range(len(layers)):
-                np.add.at(total[layer], place, found.vectors[layer])
+            place = types.rows[chunk.at(part)][found.present]
+            for total, vectors in zip(sums, found.vectors, strict=True):
+                if once:
+                    total[place] = vectors
+                else:
+                    _add(total, place, vectors)
+            counts += np.bincount(place, minlength=len(types))
             advance(last - first)
-    return Anchors(total / np.maximum(counts, 1)[:, None], counts)
+    return Anchors(layers, [_mean(sums.pop(0), counts) for _ in layers], counts)
+
+
+def _add(total: NDArray[Any], place: Longs, vectors: NDArray[Any]) -> None:
+    """Add vectors to the sums of their types. Shape: total (types, d), place (n,), vectors (n, d)."""
+    from scipy.sparse import csr_array
+
+    used, which = np.unique(place, return_inverse=True)
+    shape = (len(used), len(place))
+    members = csr_array((np.ones(len(place), total.dtype), (which, np.arange(len(place)))), shape=shape)
+    total[used] += members @ vectors
+
+
+def _mean(total: NDArray[Any], counts: Longs) -> Floats:
+    total /= np.maximum(counts, 1)[:, None]
+    return total.astype(np.float32, copy=False)
+
+
+def _read(folder: Path | None) -> tuple[Floats, Longs] | None:
+    """An entry of the cache, or None when it is not there or not whole."""
+    try:
+        return (
+            None
+            if folder is None
+            else (load_array(folder / "vectors.npy"), load_array(folder / "counts.npy"))
+        )
+    except (BadInput, OSError):
+        return None
 
 
 def word_chunks(words: WordIndex, sentences: int, numbers: int) -> Iterator[tuple[int, int, WordIndex]]:

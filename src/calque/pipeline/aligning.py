@@ -17,6 +17,7 @@ from calque.encoders.aligned import AlignedEncoder
 from calque.encoders.cached import CachedEncoder
 from calque.encoders.encoder import EncoderOptions
 from calque.encoders.open import open_encoder, save_aligned
+from calque.encoders.wordtypes import Types
 from calque.errors import BadSetting
 from calque.files import is_done
 from calque.geometry.solvers import Method, SolverOptions
@@ -151,6 +152,8 @@ def make_sources(recipe: AlignRecipe, pairs: Sequence[WordPairs]) -> list[PairSo
             remedy="give one --dictionary for each --pairs, in the same order",
         )
     return [
-        DictionaryAnchors(read_dictionary(Path(path)), one.bitext)
+        DictionaryAnchors(
+            read_dictionary(Path(path)), (Types.of_text(one.bitext.source), Types.of_text(one.bitext.target))
+        )
         for path, one in zip(recipe.dictionary, pairs, strict=True)
     ]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from calque.errors import BadInput
+from calque.errors import BadInput, BadSetting
+from calque.text.languages import check_language
 from calque.text.lines import read_lines
 
 
@@ -21,6 +23,11 @@ class Dictionary:
 
     pairs: tuple[tuple[str, str], ...]
 
+    @classmethod
+    def of(cls, pairs: Iterable[tuple[str, str]]) -> Dictionary:
+        """These pairs, each once."""
+        return cls(tuple(dict.fromkeys(pairs)))
+
     def __len__(self) -> int:
         return len(self.pairs)
 
@@ -31,6 +38,11 @@ class Dictionary:
         for source, target in self.pairs:
             found[source].append(target)
         return {source: tuple(targets) for source, targets in found.items()}
+
+    def words(self) -> tuple[list[str], list[str]]:
+        """The different words of either language, in order."""
+        source, target = zip(*self.pairs, strict=True) if self.pairs else ((), ())
+        return list(dict.fromkeys(source)), list(dict.fromkeys(target))
 
     def swapped(self) -> Dictionary:
         """The same pairs the other way round."""
@@ -55,3 +67,16 @@ def read_dictionary(path: str | Path) -> Dictionary:
     if not pairs:
         raise BadInput("no word pairs here", where=path)
     return Dictionary(tuple(pairs))
+
+
+def languages_of(path: str | Path) -> tuple[str, str] | None:
+    """The two languages that a dictionary's name tells, as those of MUSE do.
+
+    >>> languages_of("dictionaries/en-de.5000-6500.txt"), languages_of("words.txt")
+    (('en', 'de'), None)
+    """
+    first, dash, second = Path(path).name.partition(".")[0].partition("-")
+    try:
+        return (check_language(first), check_language(second)) if dash else None
+    except BadSetting:
+        return None
