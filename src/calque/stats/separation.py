@@ -59,7 +59,7 @@ def d_prime(near: ArrayLike, far: ArrayLike) -> Doubles:
     dx, dy = x - x.mean(), y - y.mean()
     variance = (dx @ dx + dy @ dy) / (2 * len(x))
     if not variance > 1e-24 * max(np.abs(x).max(), np.abs(y).max()) ** 2:
-        raise BadInput("all distances are the same: there is nothing to tell apart")
+        raise BadInput("no d′: the distances of each kind are all the same")
     figure = (y.mean() - x.mean()) / np.sqrt(variance)
     widened = (dx**2 + dy**2) / 2 - variance
     values: Doubles = figure + (dy - dx) / np.sqrt(variance) - figure / (2 * variance) * widened
