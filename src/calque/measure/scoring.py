@@ -150,10 +150,10 @@ def check_languages(encoders: Mapping[str, Encoder], languages: tuple[str, str])
 def telling(hits: Flags, count: int, seed: int) -> list[tuple[int, int]]:
     """Way and query of some retrievals for a person to read, first those on which the encoders differ.
 
-    Shape: hits (encoders, ways, queries).
+    Then come those that all get wrong. Shape: hits (encoders, ways, queries).
     """
-    same = (hits == hits[0]).all(0).ravel()
-    mixed = np.random.default_rng(seed).permutation(same.size)
-    chosen = mixed[np.argsort(same[mixed], kind="stable")][:count]
+    dull = np.where((hits != hits[0]).any(0), 0, 1 + hits[0]).ravel()
+    mixed = np.random.default_rng(seed).permutation(dull.size)
+    chosen = mixed[np.argsort(dull[mixed], kind="stable")][:count]
     ways, queried = np.divmod(chosen, hits.shape[2])
     return list(zip(ways.tolist(), queried.tolist(), strict=True))
