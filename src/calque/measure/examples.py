@@ -1,31 +1,63 @@
-"""Ambiguous words: which word types have several translations, and what the encoders make of each.
+"""Ambiguous words: which word types have several senses, and what the encoders make of each.
 
-A type is chosen by the text alone: by the entropy of the translations that its occurrences are linked to.
-Inflections of one word are one translation, and the commonest types (articles, prepositions, punctuation),
-which have a translation for every construction, are left aside.
+A type is chosen by the text alone: by the entropy of the senses that its occurrences are linked to. Senses
+are told apart by translations, but not every translation is one:
+
+- forms of one word are one translation;
+- translations that another word has as well are synonyms, and one sense: `flat` is `eben` and `Wohnung`, and
+  no other word is both, but `attack` is `Angriff` and `Anschlag`, and so is `assault` (semantic mirrors);
+- machines link wrongly, so a translation of theirs counts when it is found again, makes up a share of all
+  links of either word, and goes with the word beyond chance.
+
+The commonest types (articles, prepositions, punctuation), which have a translation for every construction,
+are left aside.
 """
 
 from __future__ import annotations
 
 import math
 import unicodedata
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
 from itertools import chain, combinations, zip_longest
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from calque.types import Longs, Sentences, WordPairs
+from calque.stats.association import g_squared
+from calque.types import Flags, Longs, Sentences, WordPairs
 
 #: At most so many types of a source language, occurrences of a type, and words of a sentence around one.
 TYPES, OCCURRENCES, AROUND = 24, 6, 20
-#: The commonest types that together make up this share of the running words are left aside.
-COMMON = 0.45
-#: Translations of a type that are told apart, the most frequent first; the rest of a long tail is one more.
+#: Translations of a type that are told apart, the most frequent first.
 _TRANSLATIONS = 20
+#: Words that begin with so many equal letters count as forms of one when synonyms are looked for.
+_STEM = 5
+#: A type ranks as if its commonest sense had been met so many times more: few occurrences say little.
+_DOUBT = 5
+
+
+@dataclass(frozen=True)
+class Trust:
+    """Which translations count as such, and which types are too common to be asked about.
+
+    A translation has at least `least` links with the word, which are `share` of the word's and `back` of its
+    own, and goes with it beyond chance (`beyond`, G²). The commonest types that make up `common` of the
+    running words are aside.
+    """
+
+    least: int = 1
+    share: float = 0.0
+    back: float = 0.0
+    beyond: float = -math.inf
+    common: float = 0.45
+
+
+BY_HAND = Trust()
+BY_MACHINE = Trust(least=2, share=0.1, back=0.25, beyond=10.83, common=0.6)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,38 +81,69 @@ class Finds:
         return np.asarray(target.offsets[self.pairs.sentence] + self.pairs.target, np.int64)
 
 
+class Turned(NamedTuple):
+    """Links from the target's side, and which link each was. Shape: row (links,)."""
+
+    pairs: WordPairs
+    row: Longs
+
+
+def turned(pairs: WordPairs) -> Turned:
+    """The same links, with the target as source."""
+    row = np.lexsort((pairs.source, pairs.target, pairs.sentence))
+    held, bitext = pairs.keep(row), pairs.bitext
+    sides = replace(bitext, source=bitext.target, target=bitext.source)
+    return Turned(replace(held, bitext=sides, source=held.target, target=held.source), row)
+
+
 @dataclass(frozen=True)
 class Ambiguous:
-    """A word type, its links by translation (the most frequent first), and the entropy of these in bits."""
+    """A word type, how often it has each sense (the most frequent first), and its links by sense, or some."""
 
     word: str
+    counts: tuple[int, ...]
     links: tuple[tuple[int, ...], ...]
-    entropy: float
 
     @property
-    def count(self) -> int:
-        return sum(map(len, self.links))
+    def rank(self) -> tuple[float, int, str]:
+        """By entropy, few occurrences saying little; then the more frequent."""
+        first, *others = self.counts
+        return -round(entropy([first + _DOUBT, *others]), 9), -sum(self.counts), self.word
 
 
-def senses(measured: Sequence[Finds], layer: int, *, types: int = TYPES) -> list[dict[str, Any]]:
+def senses(
+    measured: Sequence[Finds], layer: int, *, types: int = TYPES, occurrences: int = OCCURRENCES
+) -> list[dict[str, Any]]:
     """Ambiguous types of every source language, and what every encoder found of them at this layer.
 
-    First the types on which the encoders differ, then those that all get right; among these the ones that
-    are ambiguous in the most languages, and then the most ambiguous. One record a type and language pair.
+    First come those on which the encoders differ, then those that all get right. One record a type and
+    language pair.
     """
-    held: dict[tuple[str, str], list[tuple[Finds, Ambiguous]]] = defaultdict(list)
-    for finds in measured:
-        for one in ambiguous(finds.pairs):
-            held[finds.pairs.languages[0], one.word].append((finds, one))
-    ranked = sorted(held, key=lambda key: _rank(held[key], key[1], layer))
-    sources = {finds.pairs.languages[0] for finds in measured}
-    chosen = [key for source in sorted(sources) for key in [k for k in ranked if k[0] == source][:types]]
-    return [_record(one, finds, layer) for key in chosen for finds, one in held[key]]
+    picked = choose([finds.pairs for finds in measured], types)
+    keys = [(measured[number].pairs.languages[0], one.word) for number, one in picked]
+    standing = dict.fromkeys(keys, 2)
+    for key, (number, one) in zip(keys, picked, strict=True):
+        standing[key] = min(standing[key], _standing(one, measured[number], layer))
+    order = sorted(range(len(picked)), key=lambda k: (keys[k][0], standing[keys[k]]))
+    return [
+        record(one, measured[number], layer, measured[number].at(layer), occurrences)
+        for number, one in (picked[k] for k in order)
+    ]
 
 
-def _rank(held: Sequence[tuple[Finds, Ambiguous]], word: str, layer: int) -> tuple[int, int, float, str]:
-    standing = min(_standing(one, finds, layer) for finds, one in held)
-    return standing, -len(held), -round(max(one.entropy for _, one in held), 9), word
+def choose(texts: Sequence[WordPairs], types: int) -> list[tuple[int, Ambiguous]]:
+    """The most ambiguous types of every source language, and in which text: a word's texts are neighbours.
+
+    First those that are ambiguous in the most texts, and then the most ambiguous.
+    """
+    held: dict[tuple[str, str], list[tuple[int, Ambiguous]]] = defaultdict(list)
+    for number, pairs in enumerate(texts):
+        for one in ambiguous(pairs):
+            held[pairs.languages[0], one.word].append((number, one))
+    ranked = sorted(held, key=lambda key: (-len(held[key]), min(one.rank for _, one in held[key])))
+    sources = sorted({pairs.languages[0] for pairs in texts})
+    chosen = [key for source in sources for key in [k for k in ranked if k[0] == source][:types]]
+    return [one for key in chosen for one in held[key]]
 
 
 def _standing(one: Ambiguous, finds: Finds, layer: int) -> int:
@@ -93,33 +156,104 @@ def _standing(one: Ambiguous, finds: Finds, layer: int) -> int:
 # ------------------------------------------------------------------------------------ which are ambiguous
 
 
-def ambiguous(pairs: WordPairs) -> Iterator[Ambiguous]:
-    """Every source type, whatever its case, whose links go to several different words."""
-    strings = [word.casefold() for word in pairs.bitext.source.vocabulary]
-    aside = common_types(strings[i] for i in pairs.bitext.source.ids.tolist())
-    links: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for row, (a, b) in enumerate(zip(pairs.source_ids.tolist(), pairs.target_ids.tolist(), strict=True)):
-        links[strings[a]][strings[b]].append(row)
-    for word, held in links.items():
-        if len(held) > 1 and word not in aside and any(map(str.isalpha, word)):
-            groups = _groups(held)
-            if len(groups) > 1:
-                yield Ambiguous(word, groups, entropy([len(group) for group in groups]))
+def ambiguous(pairs: WordPairs, trust: Trust | None = None) -> list[Ambiguous]:
+    """Every source type, whatever its case, whose links go to several senses, the most ambiguous first.
 
-
-def common_types(words: Iterable[str], share: float = COMMON) -> set[str]:
-    """The commonest types, as many as it takes to make up this share of the words.
-
-    >>> sorted(common_types("the cat and the dog and the end".split(), share=0.6))
-    ['and', 'the']
+    Links made by hand are trusted one by one; a machine's, which have a `/` in their linker's name, together.
     """
-    counts = Counter(words)
-    found, left = set(), share * counts.total()
-    for word, count in sorted(counts.items(), key=lambda held: (-held[1], held[0])):
-        if left <= 0:
-            break
-        found.add(word)
-        left -= count
+    trust = trust or (BY_MACHINE if "/" in pairs.linker else BY_HAND)
+    table, mirrors = _Table.of(pairs, str.casefold), _mirrors(pairs, trust)
+    running = np.bincount(table.types[pairs.bitext.source.ids], minlength=len(table.names))
+    rows = np.flatnonzero(table.trusted(trust) & ~commonest(running, trust.common)[table.source])
+    cuts = np.flatnonzero(np.diff(table.source[rows], prepend=-1))
+    found = []
+    for own in np.split(rows, cuts[1:]) if len(rows) else []:
+        word = table.names[table.source[own[0]]]
+        links = {table.names[table.target[row]]: table.links(row) for row in own.tolist()}
+        groups = _groups(word, links, mirrors) if len(links) > 1 else ()
+        if len(groups) > 1:
+            found.append(Ambiguous(word, tuple(map(len, groups)), groups))
+    return sorted(found, key=lambda one: one.rank)
+
+
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """Links by pair of types.
+
+    Shape: types (vocabulary,) each word's type; source, target, count, of_source, of_target (pairs of types,)
+    in order, `count` being the links of the pair and the last two those of each of its types; order (links,)
+    row numbers of links by pair; words (pairs of types,): whether both have letters and are not one string.
+    """
+
+    names: list[str]
+    types: Longs
+    source: Longs
+    target: Longs
+    count: Longs
+    of_source: Longs
+    of_target: Longs
+    order: Longs
+    words: Flags
+
+    @classmethod
+    def of(cls, pairs: WordPairs, form: Callable[[str], str]) -> _Table:
+        """Types are the words that have one form."""
+        known: dict[str, int] = {}
+        numbered = [known.setdefault(form(word), len(known)) for word in pairs.bitext.source.vocabulary]
+        types = np.array(numbered, np.int64)
+        letters = np.array([any(map(str.isalpha, name)) for name in known], bool)
+        a, b = types[pairs.source_ids], types[pairs.target_ids]
+        codes, which, count = np.unique(a * len(known) + b, return_inverse=True, return_counts=True)
+        source, target = np.divmod(codes, len(known))
+        sizes = (np.bincount(side, minlength=len(known)) for side in (a, b))
+        of_source, of_target = (held[side] for held, side in zip(sizes, (source, target), strict=True))
+        other = np.bincount(which, pairs.source_ids != pairs.target_ids) > 0
+        words = letters[source] & letters[target] & other
+        order = np.argsort(which, kind="stable")
+        return cls(list(known), types, source, target, count, of_source, of_target, order, words)
+
+    @cached_property
+    def _start(self) -> Longs:
+        return np.cumsum(self.count) - self.count
+
+    def links(self, row: int) -> list[int]:
+        """The links of one pair of types."""
+        start = self._start[row]
+        return [int(link) for link in self.order[start : start + self.count[row]]]
+
+    def associated(self, trust: Trust) -> Flags:
+        """Which pairs of types are found often enough and together beyond chance."""
+        enough = self.words & (self.count >= trust.least)
+        if trust.beyond == -math.inf:
+            return enough
+        return enough & (
+            g_squared(self.count, self.of_source, self.of_target, len(self.order)) > trust.beyond
+        )
+
+    def trusted(self, trust: Trust) -> Flags:
+        """Which pairs of types are word and translation."""
+        share = (self.count >= trust.share * self.of_source) & (self.count >= trust.back * self.of_target)
+        return self.associated(trust) & share
+
+
+def _mirrors(pairs: WordPairs, trust: Trust) -> dict[str, set[str]]:
+    """The beginnings of source words that each beginning of a target word translates."""
+    table, held = _Table.of(pairs, _stem), defaultdict(set)
+    for row in np.flatnonzero(table.associated(trust)).tolist():
+        held[table.names[table.target[row]]].add(table.names[table.source[row]])
+    return held
+
+
+def commonest(counts: Longs, share: float) -> Flags:
+    """The commonest types, as many as it takes to make up this share of the words. Shape: (types,).
+
+    >>> commonest(np.array([1, 3, 2, 1, 1]), share=0.6).tolist()
+    [False, True, True, False, False]
+    """
+    order = np.argsort(-counts, kind="stable")
+    before = np.cumsum(counts[order]) - counts[order]
+    found = np.zeros(len(counts), bool)
+    found[order[before < share * counts.sum()]] = True
     return found
 
 
@@ -133,39 +267,50 @@ def entropy(counts: Sequence[int]) -> float:
     return -sum(share * math.log2(share) for share in shares)
 
 
-def _groups(held: Mapping[str, Sequence[int]]) -> tuple[tuple[int, ...], ...]:
-    """Links by translation, inflections of one translation together; the most frequent first."""
-    ranked = sorted(held, key=lambda word: (-len(held[word]), word))
-    told, tail = ranked[:_TRANSLATIONS], ranked[_TRANSLATIONS:]
-    group = {word: {word} for word in told}
+def _groups(
+    word: str, held: Mapping[str, Sequence[int]], mirrors: Mapping[str, set[str]]
+) -> tuple[tuple[int, ...], ...]:
+    """Links by sense, forms of one translation and its synonyms together; the most frequent first."""
+    told = sorted(held, key=lambda one: (-len(held[one]), one))[:_TRANSLATIONS]
+    also = {one: mirrors.get(_stem(one), set()) - {_stem(word)} for one in told}
+    group = {one: {one} for one in told}
     for a, b in combinations(told, 2):
-        if group[a] is not group[b] and same_word(a, b):
+        if group[a] is not group[b] and (same_word(a, b) or also[a] & also[b]):
             merged = group[a] | group[b]
             group.update(dict.fromkeys(merged, merged))
-    parts = [*{id(one): one for one in group.values()}.values(), *([set(tail)] if tail else [])]
-    rows = [tuple(sorted(chain.from_iterable(held[word] for word in one))) for one in parts]
+    parts = {id(one): one for one in group.values()}.values()
+    rows = [tuple(sorted(chain.from_iterable(held[one] for one in part))) for part in parts]
     return tuple(sorted(rows, key=lambda links: (-len(links), links)))
 
 
 @lru_cache(maxsize=100_000)
 def same_word(a: str, b: str) -> bool:
-    """Whether two words look like forms of one, accents apart: one holds the other; or they share a beginning
-    of three letters and half of the shorter; or at most a third of the longer's letters differ.
+    """Whether two words look like forms of one, accents apart.
+
+    One holds the other; or they share a beginning of three letters and half of the shorter, or a run of four
+    letters and three quarters of the shorter; or at most a third of the longer's letters differ.
 
     >>> same_word("hand", "hände"), same_word("банка", "банковском"), same_word("sahen", "sehen")
     (True, True, True)
-    >>> same_word("bank", "ufer")
-    False
+    >>> same_word("spielte", "gespielt"), same_word("bank", "ufer")
+    (True, False)
     """
     first, second = sorted((_plain(a), _plain(b)), key=len)
     shared = next((k for k, (x, y) in enumerate(zip_longest(first, second)) if x != y), len(second))
     if first in second or (shared >= 3 and 2 * shared >= len(first)):
+        return True
+    run = SequenceMatcher(None, first, second, autojunk=False).find_longest_match().size
+    if run >= 4 and 4 * run >= 3 * len(first):
         return True
     return 3 * (len(second) - len(first)) <= len(second) and 3 * _edits(first, second) <= len(second)
 
 
 def _plain(word: str) -> str:
     return "".join(c for c in unicodedata.normalize("NFKD", word) if not unicodedata.combining(c))
+
+
+def _stem(word: str) -> str:
+    return _plain(word.casefold())[:_STEM]
 
 
 def _edits(a: str, b: str) -> int:
@@ -181,22 +326,24 @@ def _edits(a: str, b: str) -> int:
 # -------------------------------------------------------------------------------------------- as records
 
 
-def _record(one: Ambiguous, finds: Finds, layer: int) -> dict[str, Any]:
-    found = finds.at(layer)
+def record(
+    one: Ambiguous, finds: Finds, layer: int, found: Mapping[str, Longs], occurrences: int
+) -> dict[str, Any]:
+    """A type and so many of its occurrences, with what every encoder found, for a person to read."""
     return {
         "languages": list(finds.pairs.languages),
         "layer": layer,
         "word": one.word,
-        "count": one.count,
-        "entropy": round(one.entropy, 4),
-        "occurrences": [_occurrence(finds, found, link) for link in _turns(one.links)[:OCCURRENCES]],
+        "count": sum(one.counts),
+        "entropy": round(entropy(one.counts), 4),
+        "occurrences": [_occurrence(finds, found, link) for link in turns(one.links)[:occurrences]],
     }
 
 
-def _turns(links: Sequence[Sequence[int]]) -> list[int]:
+def turns(links: Sequence[Sequence[int]]) -> list[int]:
     """One link of each translation, then a second of each, and so on.
 
-    >>> _turns([[1, 4, 6], [2], [3, 5]])
+    >>> turns([[1, 4, 6], [2], [3, 5]])
     [1, 2, 3, 4, 5, 6]
     """
     return [link for turn in zip_longest(*links) for link in turn if link is not None]

@@ -19,7 +19,7 @@ import torch
 from calque.errors import BadInput, BadSetting
 from calque.geometry.neighbours import Similarity, two_way
 from calque.measure.breakdown import DIRECTIONS, Bins, Linked, bin_links, piece_counts
-from calque.measure.examples import Finds
+from calque.measure.examples import Finds, turned
 from calque.measure.scoring import Measurement, Scorer, check_languages, layers_of, telling
 from calque.progress import bar
 from calque.recipe import Choice
@@ -88,9 +88,14 @@ class RetrievalOptions:
 
 @dataclass(frozen=True, eq=False)
 class WordMeasurement(Measurement):
-    """`finds` is what each query found, from which more examples can be made."""
+    """`finds` and `backward` are what each query found, from which more examples can be made.
+
+    Shape: kept (links given,), which of them were scored.
+    """
 
     finds: Finds = field(kw_only=True)
+    backward: Finds = field(kw_only=True)
+    kept: Flags = field(kw_only=True)
 
 
 def word_retrieval(
@@ -128,12 +133,15 @@ def word_retrieval(
     kept = {name: held.keep(search.kept) for name, held in bins.items()}
     last = {at: rows for at, rows in found.items() if at[1] == chosen[at[0]][-1]}
     whole = _scorer(encoders, search.pairs, kept, options, recipe).measurement(hits)
+    back = turned(search.pairs)
     return WordMeasurement(
         whole.results,
         whole.items,
         {**search.counts, **_dropped(vectors)},
         {"examples": _examples(search, last, options.seed)},
-        finds=Finds(search.pairs, {at: search.places[rows[0]] for at, rows in found.items()}),
+        finds=Finds(search.pairs, {at: search.places(1)[rows[0]] for at, rows in found.items()}),
+        backward=Finds(back.pairs, {at: search.places(0)[rows[1, back.row]] for at, rows in found.items()}),
+        kept=search.kept,
     )
 
 
@@ -189,10 +197,9 @@ class _Search:
         """Whether what was found is what is linked. Shape: found (2, links) to (2, links)."""
         return np.equal(found, self.rows[::-1])
 
-    @property
-    def places(self) -> Longs:
-        """Where the candidates of the target side stand among all its words. Shape: (candidates,)."""
-        return np.flatnonzero(self.candidates[1])
+    def places(self, side: int) -> Longs:
+        """Where the candidates of a side stand among all its words. Shape: (candidates,)."""
+        return np.flatnonzero(self.candidates[side])
 
     def vectors(self, side: int, vectors: WordVectors, layer: int) -> Floats:
         """One side's candidates at one layer. Shape: (candidates, d)."""
@@ -201,7 +208,7 @@ class _Search:
     def word(self, side: int, row: int) -> dict[str, Any]:
         """A candidate in its sentence, for a person to read."""
         text = (self.pairs.bitext.source, self.pairs.bitext.target)[side]
-        place = np.flatnonzero(self.candidates[side])[row]
+        place = self.places(side)[row]
         sentence = int(np.searchsorted(text.offsets, place, "right")) - 1
         index = int(place - text.offsets[sentence])
         return {"word": text.word(sentence, index), "sentence": text[sentence], "index": index}
