@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
@@ -46,8 +47,9 @@ def _tags(sides: list[WorldSide]) -> Bytes:
 def write_world(folder: Path, count: int, *, languages: Sequence[str] = LANGUAGES, seed: int = 0) -> None:
     """Write a draw as files that people have: bitexts, Pharaoh links and treebanks.
 
-    For the first language with each other one: `en-far.tsv` (tokenised text) and `en-far.links`; for every
-    language `far.conllu`, with entities, slots and senses in its last column.
+    For the first language with each other one: `en-far.tsv` (tokenised text), `en-far.links`, and the words
+    of the links as two dictionaries, `en-far.train.txt` and `en-far.test.txt`; for every language
+    `far.conllu`, with entities, slots and senses in its last column.
     """
     drawn = list(generate(count, seed=seed, languages=languages))
     first, *others = languages
@@ -55,6 +57,8 @@ def write_world(folder: Path, count: int, *, languages: Sequence[str] = LANGUAGE
         for other in others:
             _write(partial / f"{first}-{other}.tsv", [_row(s, first, other) for s in drawn])
             _write(partial / f"{first}-{other}.links", [_pharaoh(s, first, other) for s in drawn])
+            for part, entries in _dictionaries(drawn, first, other).items():
+                _write(partial / f"{first}-{other}.{part}.txt", entries)
         for language in languages:
             blocks = [_block(number, s, language) for number, s in enumerate(drawn, 1)]
             _write(partial / f"{language}.conllu", blocks)
@@ -70,6 +74,21 @@ def _row(sentence: WorldSentence, *languages: str) -> str:
 
 def _pharaoh(sentence: WorldSentence, a: str, b: str) -> str:
     return " ".join(f"{i}-{j}" for i, j in sentence.links[a, b])
+
+
+def _dictionaries(drawn: Sequence[WorldSentence], a: str, b: str) -> dict[str, list[str]]:
+    """Words linked more than once, in lower case, the most frequent first; every fourth to test with."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for sentence in drawn:
+        words = sentence.sides[a].words, sentence.sides[b].words
+        counts.update((words[0][i].lower(), words[1][j].lower()) for i, j in sentence.links[a, b])
+    entries: dict[str, list[str]] = defaultdict(list)
+    for (word, other), count in sorted(counts.items(), key=lambda held: (-held[1], held[0])):
+        if count > 1:
+            entries[word].append(f"{word} {other}")
+    ranked = list(entries.values())
+    train = (held for place, held in enumerate(ranked) if place % 4 != 3)
+    return {"train": [*chain.from_iterable(train)], "test": [*chain.from_iterable(ranked[3::4])]}
 
 
 def _block(number: int, sentence: WorldSentence, language: str) -> str:
