@@ -1,3 +1,5 @@
+import base64
+import hashlib
 import html
 import re
 import shlex
@@ -10,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import calque.report
 from calque.errors import BadInput
 from calque.files import write_json, write_text
 from calque.report.page import write_page
@@ -42,7 +45,7 @@ class Seen(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data) -> None:
-        if self.open and self.open[-1] != "style":
+        if self.open and self.open[-1] not in ("style", "script"):
             self.words.append(data)
 
     @property
@@ -57,17 +60,31 @@ def page(folder: Path) -> tuple[str, Seen]:
     return text, Seen(text)
 
 
+OWN = Path(calque.report.__file__).parent / "templates"
+
+
 def safe(text: str, seen: Seen) -> None:
-    """Nothing runs, nothing is fetched."""
-    assert not {tag for tag, _ in seen.elements} & {"script", "img", "iframe", "object", "embed"}
+    """Nothing runs but the page's own script, nothing is fetched; the content policy sees to both."""
+    own = {"script": (OWN / "page.js").read_text("utf-8"), "style": (OWN / "style.css").read_text("utf-8")}
+    tags = [tag for tag, _ in seen.elements]
+    assert not set(tags) & {"img", "iframe", "object", "embed"}
+    (policy,) = [held["content"] for tag, held in seen.elements if "http-equiv" in held]
+    assert policy.startswith("default-src 'none'; ") and "unsafe" not in policy
+    for tag, held in own.items():
+        digest = base64.b64encode(hashlib.sha256(held.encode()).digest()).decode()
+        assert tags.count(tag) == 1 and f"<{tag}>{held}</{tag}>" in text
+        assert f"{tag}-src 'sha256-{digest}'" in policy
     for tag, attributes in seen.elements:
-        assert not [name for name in attributes if name.startswith("on")], (tag, attributes)
+        assert not [name for name in attributes if name.startswith("on") or name == "style"], (
+            tag,
+            attributes,
+        )
         for name in ("src", "href", "action"):
             assert not (attributes.get(name) or "#").startswith(("http", "//", "javascript", "file")), (
                 attributes
             )
     assert "http" not in text.replace("http://www.w3.org/2000/svg", "").replace("http-equiv", "")
-    assert "@import" not in text and "url(" not in text
+    assert "@import" not in text and "url(" not in text and "eval(" not in text
 
 
 def test_the_page_holds_what_the_results_say(made, scored) -> None:
@@ -177,8 +194,10 @@ def test_a_folder_of_runs_makes_one_page(made, scored, tmp_path: Path) -> None:
     text, seen = page(tmp_path)
     safe(text, seen)
     targets = {attributes["href"] for tag, attributes in seen.elements if tag == "a"}
-    assert targets == {f"#{a['id']}" for _, a in seen.elements if "id" in a} == {"#run0", "#run1"}
-    assert "first rotated helped" in seen.text and "second rotated hurt" in seen.text
+    assert targets == {f"#{a['id']}" for _, a in seen.elements if "id" in a} == {"#top", "#run0", "#run1"}
+    assert re.search("first Word retrieval, accuracy Rotated helped: .8.9 points", seen.text)
+    assert "second Word retrieval, accuracy Rotated hurt" in seen.text
+    assert len(headings(text, "On your own bitext")) == 1
 
 
 def test_how_it_was_made_is_told(made, scored) -> None:

@@ -97,8 +97,14 @@ class Panel:
 
     @cached_property
     def layers(self) -> tuple[int | None, ...]:
+        """Layers in order; None for what has no layers. A figure of all layers together is `overall`."""
         found = {r.layer for r in self.results if r.baseline is None and r.group is None}
-        return tuple(sorted(found, key=lambda layer: -1 if layer is None else layer))
+        return tuple(sorted(layer for layer in found if layer is not None)) or tuple(found)
+
+    @cached_property
+    def overall(self) -> bool:
+        """Whether there is a figure of all layers together beside those of each."""
+        return self.layers != (None,) and any(r.layer is None for r in self.results)
 
     @cached_property
     def groups(self) -> dict[str, tuple[str, ...]]:
@@ -309,7 +315,8 @@ def _read(folder: Path) -> Run:
         mapping(folder / "environment.json"),
         mapping(folder / "cost.json"),
         _results(results) if results.is_file() else (),
-        records(artifacts / "examples.json", Example.of),
+        records(artifacts / "examples.json", Example.of)
+        + records(artifacts / "sentences.json", Example.of_sentence),
         records(artifacts / "senses.json", Sense.of),
         records(artifacts / "links.json", Grid.of),
         records(artifacts / "heatmaps.json", Heatmap.of),

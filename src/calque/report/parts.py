@@ -68,7 +68,7 @@ def strings(held: Iterable[Any]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Place:
-    """A word in its sentence. `index` is None when the sentence is not known."""
+    """A word in its sentence. `index` is None when the sentence is not known, or when all of it is meant."""
 
     word: str
     sentence: tuple[str, ...] = ()
@@ -79,7 +79,8 @@ class Place:
         held, index = record.get("sentence"), record.get("index")
         sentence = strings(held) if isinstance(held, list) else ()
         known = isinstance(index, int) and 0 <= index < len(sentence)
-        return cls(str(record["word"]), sentence, index if known else None)
+        word = str(record["word"])
+        return cls(word, sentence, index) if known else cls(word)
 
 
 @dataclass(frozen=True)
@@ -110,11 +111,28 @@ class Example:
         direction, languages = str(record.get("direction", "")), pair_of(record.get("languages"))
         return cls(direction, query, Place.of(record["gold"]), found, languages)
 
+    @classmethod
+    def of_sentence(cls, record: Record) -> Example:
+        """A sentence that searches whole sentences."""
+        found = {
+            str(label): Found(_whole(held["sentence"]), bool(held.get("hit")))
+            for label, held in record["retrieved"].items()
+        }
+        direction, languages = str(record.get("direction", "")), pair_of(record.get("languages"))
+        return cls(direction, _whole(record["query"]), _whole(record["gold"]), found, languages)
+
     @property
     def way(self) -> tuple[str, str]:
         """The language that is asked in, and the one that is searched; empty where not known."""
         source, target = self.languages or ("", "")
         return (target, source) if self.direction == "backward" else (source, target)
+
+
+def _whole(told: Any) -> Place:
+    """A sentence of which no word is meant more than another."""
+    if not isinstance(told, str):
+        raise ValueError(f"{told!r} is not a sentence")
+    return Place("", tuple(told.split()))
 
 
 @dataclass(frozen=True)

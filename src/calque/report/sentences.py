@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from calque.report.parts import Place
 from calque.text.languages import primary_subtag
 
-CONTEXT = 14
+#: Words on either side of one, and words of a sentence that is shown as a whole.
+CONTEXT, LONGEST = 14, 60
 #: Languages that put no spaces between words.
 UNSPACED = frozenset({"zh", "yue", "ja", "th", "lo", "km", "my", "bo", "dz"})
 _CLOSING = frozenset(".,;:!?%)]}»›”’…।॥、。，；：！？）】》」』،؛؟") | {"...", "''", "?!", "!!"}
@@ -34,7 +35,7 @@ def sentence(place: Place, language: str) -> Spoken:
     Spoken(before='the ', word='cat', after=' sat.', language='en')
     """
     if place.index is None:
-        return Spoken("", place.word, "", language)
+        return Spoken(_joined(place.sentence, language), place.word, "", language)
     start, end = max(place.index - CONTEXT, 0), place.index + 1 + CONTEXT
     before = [*(["…"] if start else []), *place.sentence[start : place.index]]
     after = [*place.sentence[place.index + 1 : end], *(["…"] if end < len(place.sentence) else [])]
@@ -42,6 +43,12 @@ def sentence(place: Place, language: str) -> Spoken:
     spaces = list(spacing(words, language))
     joined = [space + word for space, word in zip(spaces, words, strict=True)]
     return Spoken("".join(joined[:here]) + spaces[here], place.word, "".join(joined[here + 1 :]), language)
+
+
+def _joined(words: Sequence[str], language: str) -> str:
+    """A whole sentence, its end left out where it is very long."""
+    shown = [*words[:LONGEST], *(["…"] if len(words) > LONGEST else [])]
+    return "".join(space + word for space, word in zip(spacing(shown, language), shown, strict=True))
 
 
 def spacing(words: Sequence[str], language: str) -> Iterator[str]:

@@ -147,7 +147,7 @@ def clipped(told: str, most: int) -> str:
 def wide(word: str) -> float:
     """About how many pixels a word takes at 13 px; wide scripts take a full square a letter."""
     return sum(
-        13.5 if unicodedata.east_asian_width(letter) in "WF" else 7.4
+        13.5 if unicodedata.east_asian_width(letter) in "WF" else 7.4 if letter.isascii() else 8.2
         for letter in word
         if not unicodedata.combining(letter)
     )

@@ -63,10 +63,11 @@ class Row:
 
     layer: int | None
     cells: tuple[Cell | None, ...]
+    overall: bool = False
 
     @property
     def label(self) -> str:
-        return "–" if self.layer is None else str(self.layer)
+        return str(self.layer) if self.layer is not None else "all" if self.overall else "–"
 
 
 def rows(panel: Panel) -> list[Row]:
@@ -75,13 +76,13 @@ def rows(panel: Panel) -> list[Row]:
     raw = [r.p for r in tested if r.p is not None]
     fixed = {(r.encoder, r.layer): p for r, p in zip(tested, holm(raw), strict=True)}
     found = []
-    for layer in panel.layers:
+    for layer in (*panel.layers, *([None] if panel.overall else [])):
         cells = []
         for name in panel.encoders:
             score = panel.score(name, layer)
             p = fixed.get((name, layer))
             cells.append(None if score is None else Cell(score, panel.change(name, layer), p))
-        found.append(Row(layer, tuple(cells)))
+        found.append(Row(layer, tuple(cells), panel.overall and layer is None))
     return found
 
 
@@ -92,7 +93,7 @@ def _folded(panel: Panel, most: int) -> list[Row]:
         return every
     few = spread(panel.layers, _FEW) if most > _FEW else panel.layers[-1:]
     kept = {*few, *(panel.best_layer(name) for name in panel.encoders)}
-    return [row for row in every if row.layer in kept]
+    return [row for row in every if row.layer in kept or row.overall]
 
 
 def summary_table(run: Run) -> Table:

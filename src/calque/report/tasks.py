@@ -79,8 +79,8 @@ def metric_of(name: str) -> Metric:
         )
     if name.startswith("top-") and name.endswith(" share"):
         most = name.removeprefix("top-").removesuffix(" share")
-        about = f"How much of the squared distance lies in the {most} dimensions that differ most."
-        return Metric(percent=False, neutral=True, about=about)
+        about = f"The share of the squared distance that lies in the {most} dimensions that differ most."
+        return Metric(percent=False, neutral=True, name=f"top {most} dimensions", about=about)
     return METRICS.get(name, Metric())
 
 
@@ -89,19 +89,22 @@ class Task:
     """A measure in words.
 
     `name` is what it is called within a sentence, `title` at the head of a page. `asked` says what was done;
-    it starts with what is counted, so that a number can stand before it, or with a capital letter where
-    nothing is. `alone` is the outcome where nothing was compared. Of its `metrics` the first decides the
+    where something is `counted`, under that name, it starts with what that is, so that the number can stand
+    before it. `alone` is the outcome where nothing was compared. Of its `metrics` the first decides the
     verdict and the others stand beside it, and so it is with `variants` that are measured at once.
-    `mutual`: both languages are treated alike, nothing goes from one to the other.
+    `mutual`: both languages are treated alike, nothing goes from one to the other. `drawn`: pictures tell it
+    all, so that figures need not be told again.
     """
 
     name: str
     title: str = ""
     asked: str = ""
     alone: str = ""
+    counted: str = ""
     metrics: tuple[str, ...] = ()
     variants: tuple[str, ...] = ()
     mutual: bool = False
+    drawn: bool = False
 
 
 TASKS = {
@@ -110,6 +113,16 @@ TASKS = {
         asked="linked words, and their translations, each search all words of the other language for the one "
         "they are linked to.",
         alone="{value} of the words find their translation",
+        counted="scored",
+        metrics=("accuracy",),
+    ),
+    "ambiguous-words": Task(
+        "finding the right sense",
+        "Words with several translations",
+        asked="words with several translations, chosen by rule, each search in some of their sentences for "
+        "the word that they are linked to there.",
+        alone="{value} of the occurrences find their translation",
+        counted="types",
         metrics=("accuracy",),
     ),
     "lexicon": Task(
@@ -117,12 +130,14 @@ TASKS = {
         asked="words of a dictionary each search the words of the other language for one of their "
         "translations: words by themselves, without a sentence.",
         alone="{value} of the dictionary’s words find a translation first",
+        counted="scored",
         metrics=("p@1", "p@5", "p@10"),
     ),
     "sentence-retrieval": Task(
         "sentence retrieval",
         asked="sentences each search all sentences of the other language for their translation.",
         alone="{value} of the sentences find their translation",
+        counted="sentences",
         metrics=("accuracy",),
     ),
     "cka": Task(
@@ -132,6 +147,16 @@ TASKS = {
         "alike in one language are just as much alike in the other, and 0 where the two have nothing in "
         "common. It does not ask whether they lie in the same place: turning or moving one of the two "
         "changes nothing.",
+        alone="CKA is {value} at its highest",
+        metrics=("cka",),
+        variants=("linear", "debiased"),
+        mutual=True,
+    ),
+    "cka-between-encoders": Task(
+        "CKA between encoders",
+        "Encoders beside the first (CKA)",
+        asked="Do the sentences of one language form the same shape in two encoders? CKA is 1 where they do, "
+        "but for turning, moving and scaling all of them.",
         alone="CKA is {value} at its highest",
         metrics=("cka",),
         variants=("linear", "debiased"),
@@ -154,6 +179,7 @@ TASKS = {
         alone="{figure} is {value}",
         metrics=("pearson", "spearman"),
         mutual=True,
+        drawn=True,
     ),
 }
 

@@ -275,8 +275,12 @@ class Compared:
         if not self.verdicts:
             return alone(self)
         if self.many and all(v.word == UNTESTED for v in self.verdicts):
-            return "; ".join(f"{v.encoder} {self.tally(v.encoder)}" for v in self.verdicts)
+            return "; ".join(f"{v.encoder}{self._tallied(v.encoder)}" for v in self.verdicts)
         return together(self.verdicts)
+
+    def _tallied(self, encoder: str) -> str:
+        tally = self.tally(encoder)
+        return f" {tally}" if tally.startswith((HELPED, HURT, RAISED, LOWERED)) else f": {tally}"
 
     def tally(self, encoder: str) -> str:
         """Which languages went which way: helped in German; no evidence in Hindi."""
@@ -300,7 +304,8 @@ def alone(held: Compared) -> str:
         where = "" if best is None else f", layer {best}" if panel.reading.neutral else f" at layer {best}"
         return panel.about.alone.format(value=value, figure=panel.figure) + where + over
     each = [f"{name} {value}" + ("" if best is None else f" (layer {best})") for name, best, value in found]
-    return f"{capital(panel.told)}: {', '.join(each) or 'nothing that all languages share'}"
+    outcome = f"{panel.figure} at its {panel.reading.peak}: {', '.join(each)}" if each else panel.told
+    return capital(outcome) + over
 
 
 def compared(run: Run) -> tuple[Compared, ...]:
