@@ -78,6 +78,7 @@ def test_the_examples_work_as_printed_in_an_empty_folder(
     made = {folder.name for folder in tmp_path.iterdir()}
     assert made == {
         "world", "model", "links", "near", "aligned", "centred", "trained", "words", "cosine", "vectors",
+        "retrieved", "margin", "mined", "scored",
     }  # fmt: skip
     assert (tmp_path / "words" / "report.html").is_file()
 
@@ -104,13 +105,17 @@ def recipes() -> dict[str, Any]:
         EncodeRecipe,
         FinetuneRecipe,
         LinkRecipe,
+        MineRecipe,
         PretrainRecipe,
+        ScoreRecipe,
+        SentencesRecipe,
         WordsRecipe,
         WorldRecipe,
     )
 
     kinds = (
         LinkRecipe, AlignRecipe, FinetuneRecipe, WordsRecipe, EncodeRecipe, WorldRecipe, PretrainRecipe,
+        SentencesRecipe, MineRecipe, ScoreRecipe,
     )  # fmt: skip
     return {kind.__name__: kind for kind in kinds}
 
@@ -132,7 +137,10 @@ def values(annotation: Any) -> set[str] | None:
     return values(parts[0]) if len(parts) == 1 and get_origin(annotation) not in (list, tuple) else None
 
 
-@pytest.mark.parametrize("name", ["Link", "Align", "Finetune", "Words", "Encode", "World", "Pretrain"])
+@pytest.mark.parametrize(
+    "name",
+    ["Link", "Align", "Finetune", "Words", "Encode", "World", "Pretrain", "Sentences", "Mine", "Score"],
+)
 def test_options_are_the_recipe_with_its_values_and_defaults(name: str) -> None:
     recipe = recipes()[f"{name}Recipe"]
     given = options(recipe.verb)
@@ -141,8 +149,9 @@ def test_options_are_the_recipe_with_its_values_and_defaults(name: str) -> None:
     for name, field in fields.items():
         known = values(field.annotation)
         if known is not None and name != "power":
-            # `align` is two families of methods, which share some options.
-            assert known == set(CHOICES[name]) or (recipe.verb == "align" and known < set(CHOICES[name]))
+            # `align` is two families of methods, which share some options; a sentence has no last piece.
+            fewer = recipe.verb == "align" or name == "pooling"
+            assert known == set(CHOICES[name]) or (fewer and known < set(CHOICES[name]))
             assert all(value in given[name].help for value in known)
         default = given[name].default if name in given else None
         if default is not None and not given[name].required and not field.is_required():

@@ -30,11 +30,25 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "calque measure words --encoder centred --encoder aligned \\\n"
         "    --pairs links/test --include-seen --similarity cosine --out cosine",
     ),
+    "measure sentences": (
+        "calque measure sentences --encoder world/encoder --encoder aligned \\\n"
+        "    --pairs links/test --out retrieved",
+        "calque measure sentences --encoder aligned --similarity margin \\\n"
+        "    --text en,far=world/text/en-far.tsv --limit 300 --out margin",
+    ),
     "report": ("calque report words",),
     "encode": (
         "calque encode world/text/far.conllu --encoder aligned --language far \\\n    --out vectors",
         "calque encode world/text/en.conllu --encoder e5-small-q4 --language en \\\n"
         "    --unit sentences --limit 100 --out sentences",
+    ),
+    "mine": (
+        "calque mine world/text/en.conllu world/text/far.conllu --languages en far \\\n"
+        "    --encoder aligned --keep 200 --out mined",
+    ),
+    "score": (
+        "calque score world/text/en-far.tsv --languages en far --encoder aligned \\\n"
+        "    --keep 500 --show 2 --out scored",
     ),
     "cache ls": ("calque cache ls",),
     "cache prune": ("calque cache prune --to 5",),
@@ -62,6 +76,9 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "supervision": ("words", "cls", "cls+sep", "all", "sentences", "dictionary"),
     "moves": ("target", "source"),
     "pooling": ("mean", "first", "last"),
+    "sentence_pooling": ("mean", "first"),
+    "margin": ("ratio", "distance", "absolute"),
+    "strategy": ("max", "intersection", "forward", "backward"),
     "variant": ("contextual", "first-occurrence", "program"),
     "similarity": ("csls", "cosine", "margin"),
     "breakdowns": ("pos", "rank-gap", "script", "pieces", "sense", "seen"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -33,7 +33,9 @@ from calque.cli.common import (
     showing,
     tell,
 )
-from calque.cli.help import Verb, choice
+from calque.cli.help import RUNNING, Verb, choice
+from calque.cli.mining import SentencePoolingName, Words
+from calque.files import read_json
 
 if TYPE_CHECKING:
     from calque.pipeline import MeasureRun
@@ -93,6 +95,80 @@ def measure_words_command(
             **settings(context, "encoders", "pairs"),
         )
     _tell_run(run, _left_out(run.counts), str(standing), quiet=quiet, as_json=as_json)
+
+
+@measure_app.command("sentences", cls=Verb)
+def measure_sentences_command(
+    context: typer.Context,
+    encoders: Encoders,
+    out: Out,
+    pairs: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="<folder>", help="Folder of links, whose sentences are taken; may be given again."
+        ),
+    ] = None,
+    text: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="<text>",
+            help="Parallel text, de=FILE,en=FILE or de,en=FILE that holds both; may be given again.",
+        ),
+    ] = None,
+    labels: Labels = None,
+    layers: Layers = "all",
+    similarity: SimilarityName = "cosine",
+    radius_k: Annotated[int, typer.Option(help="Neighbours of CSLS and margin.")] = 10,
+    rounds: Rounds = 1000,
+    limit: Limit = None,
+    words: Words = False,
+    pooling: SentencePoolingName = "mean",
+    show: Annotated[
+        int, typer.Option(help="Print so many retrieved sentences.", rich_help_panel=RUNNING)
+    ] = 0,
+    revision: Revision = None,
+    prefix: Prefix = None,
+    max_length: MaxLength = 512,
+    overwrite: Overwrite = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+    device: DeviceName = "auto",
+    dtype: DtypeName = "float32",
+    seed: Seed = 0,
+) -> None:
+    """How often a sentence finds its translation among all sentences of the other language."""
+    from calque.pipeline import measure_sentences
+
+    standing = Standing(out)
+    with showing(quiet, as_json):
+        run = measure_sentences(
+            encoders,
+            pairs or (),
+            text=text or (),
+            out=out,
+            overwrite=overwrite,
+            device=device,
+            **settings(context, "encoders", "pairs", "text"),
+        )
+    shown = "\n\n".join(map(_retrieved, read_json(run.folder / "artifacts" / "sentences.json")[:show]))
+    told = [*([f"{shown}\n"] if shown else []), _sentences_told(run.counts), str(standing)]
+    _tell_run(run, *told, quiet=quiet, as_json=as_json)
+
+
+def _retrieved(example: Mapping[str, Any]) -> str:
+    """A query and what each encoder found, for a person to read."""
+    found = (
+        f"  {'right' if one['hit'] else 'wrong'}  {one['sentence']}  ({label}, layer {one['layer']})"
+        for label, one in example["retrieved"].items()
+    )
+    return "\n".join([f"{example['query']}  →  {example['gold']}", *found])
+
+
+def _sentences_told(counts: Mapping[str, int]) -> str:
+    """How many sentences there were, and what is to be known about them."""
+    known = ("sentences", "source candidates", "target candidates")
+    told = ", ".join(f"{name} {count:,}" for name, count in counts.items() if count and name not in known)
+    return f"{counts['sentences']:,} sentence pairs" + (f"; {told}" if told else "")
 
 
 def _tell_run(run: MeasureRun, *more: str, quiet: bool, as_json: bool) -> None:

@@ -6,9 +6,17 @@ from calque.pipeline.demonstration import WorldRecipe, demo, world
 from calque.pipeline.encoding import EncodeRecipe, Vectors, encode
 from calque.pipeline.finetuning import FinetuneRecipe
 from calque.pipeline.linking import LinkRecipe, LinkRun, link
-from calque.pipeline.measuring import MeasureRun, WordsRecipe, measure_words
+from calque.pipeline.measuring import (
+    MeasureRun,
+    SentencesRecipe,
+    WordsRecipe,
+    measure_sentences,
+    measure_words,
+)
+from calque.pipeline.mining import MineRecipe, MineRun, mine
 from calque.pipeline.pretraining import PretrainRecipe, PretrainRun, pretrain
 from calque.pipeline.reporting import report
+from calque.pipeline.scoring import ScoreRecipe, ScoreRun, score_bitext
 
 __all__ = [
     "AlignRecipe",
@@ -18,8 +26,13 @@ __all__ = [
     "LinkRecipe",
     "LinkRun",
     "MeasureRun",
+    "MineRecipe",
+    "MineRun",
     "PretrainRecipe",
     "PretrainRun",
+    "ScoreRecipe",
+    "ScoreRun",
+    "SentencesRecipe",
     "Vectors",
     "WordsRecipe",
     "WorldRecipe",
@@ -28,8 +41,11 @@ __all__ = [
     "doctor",
     "encode",
     "link",
+    "measure_sentences",
     "measure_words",
+    "mine",
     "pretrain",
     "report",
+    "score_bitext",
     "world",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Self
 
@@ -79,7 +79,8 @@ def measure_sentences(
         input_digests(one.paths)  # what is not there is told before an encoder is opened
     opened = recipe.opened(device)
     recipe = recipe.model_copy(update={"words": recipe.words or needs_words(opened)})
-    bitexts = [load_any_pairs(Path(path), recipe.limit).bitext for path in recipe.pairs]
+    # What was dropped when the pairs were made is no news here.
+    bitexts = [replace(load_any_pairs(Path(path), recipe.limit).bitext, dropped={}) for path in recipe.pairs]
     bitexts += [one.read(words=recipe.words, limit=recipe.limit) for one in texts]
     recipe = recipe.knowing({f"text {i}": one.fingerprint for i, one in enumerate(bitexts)}, opened)
 
