@@ -139,7 +139,7 @@ class LinearAligner:
             shared = next(iter(solved.values())).held
             if len(solved) > 1 and shared.steps:
                 shared = solve(merged([one[place] for one in moments.values()]), self.options).held
-            maps |= _keyed(solved, meeting.held, shared, layer)
+            maps |= keyed(solved, meeting.held, shared, layer)
         chosen = options if self.validate else {}
         return _Fitted(maps, {language: [one.shrink for one in of] for language, of in chosen.items()})
 
@@ -190,7 +190,7 @@ class LinearAligner:
                         language: _rejoin(one, shared, spools[language].stream(place), self.options)
                         for language, one in solved.items()
                     }
-                maps |= _keyed(solved, meeting.held, shared, layer)
+                maps |= keyed(solved, meeting.held, shared, layer)
         return _Fitted(maps)
 
 
@@ -225,7 +225,7 @@ def _check_room(folder: Path, needed: int) -> None:
         )
 
 
-def _keyed(solved: Mapping[str, PairMaps], held: str, shared: SpaceMap, layer: int) -> dict[MapKey, SpaceMap]:
+def keyed(solved: Mapping[str, PairMaps], held: str, shared: SpaceMap, layer: int) -> dict[MapKey, SpaceMap]:
     """The maps of one layer: the languages that move, and the one that is held."""
     maps = {MapKey(language, held, layer): _single(one.moves) for language, one in solved.items()}
     return maps | {MapKey(held, held, layer): _single(shared)}

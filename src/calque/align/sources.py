@@ -5,6 +5,7 @@ Each source yields blocks of paired vectors, so that a map can be learned from a
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,6 +32,8 @@ from calque.types import (
     WordPairs,
     WordVectors,
 )
+
+_FIGURES = re.compile("[0-9]+")
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,6 +242,19 @@ def _block(
 
 def _rows(found: WordVectors, kept: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Floats:
     return np.asarray(found.vectors[:, kept[found.present]], np.float32)
+
+
+def identical_words(sides: tuple[Types, Types], *, numerals: bool = False) -> Dictionary:
+    """Words that are written the same in both languages (or only those in figures) as their translations."""
+    there = set(sides[1].words)
+    same = [word for word in sides[0].words if word in there and (not numerals or _FIGURES.fullmatch(word))]
+    if not same:
+        languages = " and ".join(side.language for side in sides)
+        what = "number" if numerals else "word"
+        raise BadInput(
+            f"no {what} is written the same in {languages}", remedy="give a dictionary, or more text of both"
+        )
+    return Dictionary(tuple((word, word) for word in same))
 
 
 def linked(pairs: WordPairs, tokens: str = "words") -> PairSource:

@@ -84,6 +84,9 @@ def measure_lexicon_command(
         bool,
         typer.Option("--backward", help="Also from target to source, by the same dictionary turned round."),
     ] = False,
+    drop_identical: Annotated[
+        bool, typer.Option("--drop-identical", help="Leave out words that are their own translation.")
+    ] = False,
     include_seen: Annotated[
         bool, typer.Option("--include-seen", help="Keep words seen in training with a translation.")
     ] = False,
@@ -126,7 +129,7 @@ def measure_lexicon_command(
 
 def _coverage(counts: Mapping[str, int]) -> str:
     """How many words of the dictionaries could be asked for, why not the others, and among how many."""
-    reasons = ("not in the vocabulary", "no translation in the vocabulary", "seen in training")
+    reasons = ("not in the vocabulary", "no translation in the vocabulary", "seen in training", "identical")
     told = ", ".join(f"{reason} {counts[reason]:,}" for reason in reasons if counts.get(reason))
     share = counts["covered"] / counts["words"]
     wrong = counts["scored"] - counts["covered"]

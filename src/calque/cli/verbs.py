@@ -189,11 +189,11 @@ def _shrink(given: str) -> str:
 def align_command(
     context: typer.Context,
     encoder: EncoderName,
-    pairs: Annotated[
-        list[str],
-        typer.Option(metavar="<folder>", help="Folder of links; several languages: give it again."),
-    ],
     out: Out,
+    pairs: Annotated[
+        list[str] | None,
+        typer.Option(metavar="<folder>", help="Folder of links; several languages: give it again."),
+    ] = None,
     method: Annotated[str, choice("method", "How languages are brought together")] = "centred-rotation",
     layers: Layers = "last",
     supervision: Annotated[str, choice("supervision", "What is paired")] = "words",
@@ -201,6 +201,19 @@ def align_command(
         list[str] | None,
         typer.Option(metavar="<file>", help="Dictionary in MUSE format, one for each --pairs."),
     ] = None,
+    text: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="<code>=<file>",
+            help="Text of a language to take means of words over, in place of that of --pairs.",
+        ),
+    ] = None,
+    refine: Annotated[
+        int, typer.Option(help="Learn again so often, from words that find each other; linear methods.")
+    ] = 0,
+    refine_words: Annotated[
+        int, typer.Option(help="Most frequent words to refine by.", rich_help_panel=METHODS)
+    ] = 20_000,
     moves: Annotated[str, choice("moves", "Which side moves into the other's space")] = "target",
     shrink: Annotated[
         str,
@@ -273,6 +286,18 @@ def align_command(
     processes: Annotated[int | None, training("How many torchrun started; refused when not so")] = None,
     save_every: Annotated[int, training("Steps between checkpoints")] = 200,
     tensorboard: Annotated[bool, training("Write TensorBoard records", "--tensorboard")] = False,
+    languages: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            metavar="<source> <target>",
+            help="Of a dictionary whose name does not tell them, or of identical words.",
+            rich_help_panel=READING,
+        ),
+    ] = None,
+    tokenised: Tokenised = False,
+    max_vocab: Annotated[
+        int | None, typer.Option(help="First words of static vectors, this many.", rich_help_panel=READING)
+    ] = None,
     pooling: PoolingName = None,
     revision: Revision = None,
     prefix: Prefix = None,
@@ -289,15 +314,27 @@ def align_command(
 
     standing = Standing(out)
     with showing(quiet, as_json):
-        aligned = align(encoder, pairs, out=out, overwrite=overwrite, device=device, **_given(context))
+        aligned = align(encoder, pairs or (), out=out, overwrite=overwrite, device=device, **_given(context))
     about = aligned.about
     told = [
         f"{languages}: " + ", ".join(f"{reason} {count:,}" for reason, count in counts.items())
         for languages, counts in about["coverage"].items()
     ]
-    record = {"folder": out} | {name: about[name] for name in ("method", "layers", "coverage")}
+    told += [_refined(code, held) for code, layers in about.get("refined", {}).items() for held in layers]
+    names = [name for name in ("method", "layers", "coverage", "refined") if name in about]
+    record = {"folder": out} | {name: about[name] for name in names}
     headline = f"{about['method']} at layers {', '.join(map(str, about['layers']))}"
     tell(quiet, as_json, record, headline, *told, str(standing))
+
+
+def _refined(language: str, held: dict[str, Any]) -> str:
+    """How the refinement of one language's map at one layer went."""
+    pairs, cosine = held["pairs"], held["cosine"]
+    return (
+        f"{language}, layer {held['layer']}, refined {len(pairs) - 1} times: "
+        f"{pairs[0]:,} to {pairs[-1]:,} words find each other, "
+        f"mean cosine with what they find {cosine[0]:.3f} to {max(cosine):.3f}"
+    )
 
 
 def _given(context: typer.Context) -> dict[str, Any]:

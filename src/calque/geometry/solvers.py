@@ -324,3 +324,12 @@ STREAMED: dict[Method, Callable[[Stream, SolverOptions], PairMaps]] = {
     Method.ITERATIVE_NORMALISATION: iterative_normalisation,
     Method.ORTHOGONAL_GRADIENT: orthogonal_gradient,
 }
+
+
+def solve_pairs(method: Method, source: Floats, target: Floats, options: SolverOptions) -> PairMaps:
+    """The maps of a method, from paired vectors in hand. Shape: both (n, d)."""
+    if method in STREAMED:
+        return STREAMED[method](lambda: iter([(source, target)]), options)
+    moments = PairMoments(NEEDS[method])
+    moments.add(source, target)
+    return CLOSED_FORM[method](moments, options)

@@ -35,8 +35,9 @@ AT = (1, 5, 10)
 RANKS = {"0-999": 0, "1000-4999": 1000, "5000-19999": 5000, "20000+": 20000}
 EXAMPLES = 24
 WAYS = ("forward", "backward")
-#: Why a word of a dictionary is not asked for.
-SEEN, UNKNOWN, UNTRANSLATED = (
+#: Why a word of a dictionary is not asked for, or cannot be right.
+IDENTICAL, SEEN, UNKNOWN, UNTRANSLATED = REASONS = (
+    "identical",
     "seen in training",
     "not in the vocabulary",
     "no translation in the vocabulary",
@@ -74,8 +75,8 @@ class LexiconOptions:
     """How to search, what to leave out of the queries, and how to make intervals.
 
     `vectors` is told in the results; which words there are says more. `radius_k` neighbours make the radius
-    of CSLS and margin. `include_seen` keeps words of which a translation was among the word pairs that an
-    encoder was trained on.
+    of CSLS and margin. `drop_identical` leaves out words that are their own translation. `include_seen` keeps
+    words of which a translation was among the word pairs that an encoder was trained on.
     """
 
     vectors: TypeVector = TypeVector.ANCHORS
@@ -83,6 +84,7 @@ class LexiconOptions:
     radius_k: int = 10
     pooling: Pooling = "mean"
     oov: Oov = Oov.SKIP
+    drop_identical: bool = False
     include_seen: bool = False
     rounds: int = 1000
     seed: int = 0
@@ -292,13 +294,14 @@ def _way(
     answers = [target.find(translations) for translations in entries.values()]
     trained = np.array([any((a, b) in known for b in entries[a]) for a in entries], bool)
     reasons = {
+        IDENTICAL: np.array([a in entries[a] for a in entries], bool) & options.drop_identical,
         SEEN: trained & (not options.include_seen),
         UNKNOWN: rows < 0,
         UNTRANSLATED: np.array([bool((rows < 0).all()) for rows in answers], bool),
     }
-    why = np.select(list(reasons.values()), [1, 2, 3], 0)
-    kept = np.flatnonzero(why == 0 if options.oov is Oov.SKIP else why != 1)
-    tally = np.bincount(why, minlength=4).tolist()
+    why = np.select(list(reasons.values()), list(range(1, 1 + len(reasons))), 0)
+    kept = np.flatnonzero((why == 0) | ((why > 2) & (options.oov is Oov.WRONG)))
+    tally = np.bincount(why, minlength=1 + len(reasons)).tolist()
     counts = {"words": len(entries), "covered": tally[0], "scored": len(kept)}
     words = list(entries)
     pairs = [(query, row) for query, i in enumerate(kept.tolist()) for row in answers[i].tolist() if row >= 0]
@@ -326,7 +329,7 @@ def _entries(dictionary: Dictionary, fold: bool) -> dict[str, list[str]]:
 
 
 def _reasons(ways: Sequence[_Way]) -> dict[str, int]:
-    return {name: sum(way.counts[name] for way in ways) for name in (SEEN, UNKNOWN, UNTRANSLATED)}
+    return {name: sum(way.counts[name] for way in ways) for name in REASONS}
 
 
 def _counts(ways: Sequence[_Way], candidates: tuple[Types, Types]) -> dict[str, int]:
@@ -401,6 +404,7 @@ def _scorers(
         "sim": f"{options.similarity.value}{radius}",
         "pooling": options.pooling,
         "oov": options.oov.value,
+        "identical": not options.drop_identical,
         "seen": options.include_seen,
         "words": text_digest(types[0].fingerprint, types[1].fingerprint)[:12],
         "data": text_digest(*chain.from_iterable(dictionary))[:12],

@@ -166,7 +166,7 @@ def word_types(
         if text is None:
             raise BadSetting(
                 f"no {language} text to take the means of words over",
-                remedy=f"--text {language}=FILE, --pairs with {language}, or --vectors embeddings",
+                remedy=f"--text {language}=FILE, or --pairs with {language}",
             )
         return Types.of_text(text, fold=options.fold, min_count=options.min_count, most=options.most)
     forms = _forms(encoders, language, text, dictionary, options)

@@ -49,7 +49,7 @@ class LexiconRecipe(MeasureRecipe):
     static vectors, or of the dictionaries, whichever there is first: those that occur `min_count` times, and
     of these the first `max_vocab`. Words that differ in case only are one, unless `keep_case`.
     Words that an encoder was trained on together with one of their translations are left out for all of them,
-    unless `include_seen`.
+    unless `include_seen`; those that are their own translation only with `drop_identical`.
     """
 
     verb: ClassVar[str] = "measure lexicon"
@@ -64,6 +64,7 @@ class LexiconRecipe(MeasureRecipe):
     radius_k: int = 10
     oov: Oov = Oov.SKIP
     backward: bool = False
+    drop_identical: bool = False
     include_seen: bool = False
     keep_case: bool = False
     min_count: int = Field(1, ge=1)
@@ -80,6 +81,7 @@ class LexiconRecipe(MeasureRecipe):
             radius_k=self.radius_k,
             pooling=common_pooling(self.pooling, encoders),
             oov=self.oov,
+            drop_identical=self.drop_identical,
             include_seen=self.include_seen,
             rounds=self.rounds,
             seed=self.seed,
