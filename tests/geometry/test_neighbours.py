@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 
 import calque.geometry.search as search_module
 from calque.errors import BadInput, BadSetting
-from calque.geometry.neighbours import Neighbours, Similarity, TwoWay, two_way
+from calque.geometry.neighbours import Distinct, Neighbours, Similarity, TwoWay, two_way
 
 
 def brute(s: np.ndarray, t: np.ndarray, similarity: Similarity, k: int, radius_k: int = 10) -> TwoWay:
@@ -125,14 +125,26 @@ def test_many_copies_of_few_words() -> None:
         assert_same(two_way(s, t, similarity=similarity, k=4), brute(s, t, similarity, 4))
 
 
-def test_only_the_queries_asked_for() -> None:
+@pytest.mark.parametrize("similarity", list(Similarity))
+def test_only_the_queries_asked_for(similarity: Similarity) -> None:
     s, t = encoder_like(400, 300, 16)
-    whole = two_way(s, t, k=2)
-    rows, columns = np.array([7, 3, 3, 399]), np.zeros(0, np.int64)
-    some = two_way(s, t, k=2, queries=(rows, columns))
+    whole = two_way(s, t, k=2, similarity=similarity)
+    rows, columns = np.array([7, 3, 3, 299]), np.zeros(0, np.int64)
+    some = two_way(s, t, k=2, queries=(rows, columns), similarity=similarity)
     np.testing.assert_array_equal(some.forward.index, whole.forward.index[rows])
     np.testing.assert_array_equal(some.forward.score, whole.forward.score[rows])
     assert some.backward.index.shape == some.backward.score.shape == (0, 2)
+    back = two_way(s, t, k=2, queries=(columns, rows), similarity=similarity)
+    np.testing.assert_array_equal(back.backward.index, whole.backward.index[rows])
+    np.testing.assert_array_equal(back.backward.score, whole.backward.score[rows])
+
+
+def test_rows_made_ready_give_the_same() -> None:
+    s, t = encoder_like(200, 150, 16)
+    t[7] = t[3]
+    ready, plain = two_way(Distinct.of(s), Distinct.of(t), k=3), two_way(s, t, k=3)
+    np.testing.assert_array_equal(ready.forward.index, plain.forward.index)
+    np.testing.assert_array_equal(ready.backward.score, plain.backward.score)
 
 
 def test_lengths_do_not_matter_and_zero_rows_are_safe() -> None:

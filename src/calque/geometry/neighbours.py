@@ -127,8 +127,9 @@ class Distinct:
         copy = np.arange(min(k, int(self.count.max())))
         there = copy < self.count[found.index][..., None]
         place = np.where(there, self.start[found.index][..., None] + copy, 0)
-        index = np.where(there, self.copies[place], len(self)).reshape(len(score), -1)
-        scores = np.where(there, score[..., None], -np.inf).reshape(len(score), -1)
+        flat = len(score), score.shape[1] * len(copy)
+        index = np.where(there, self.copies[place], len(self)).reshape(flat)
+        scores = np.where(there, score[..., None], -np.inf).reshape(flat)
         order = np.lexsort((index, -scores), axis=-1)[:, :k]
         return Neighbours(np.take_along_axis(index, order, 1), np.take_along_axis(scores, order, 1))
 

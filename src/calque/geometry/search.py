@@ -240,6 +240,8 @@ class Search:
 
         `least` (rows,) is what k candidates of each row are known to reach before its offset is taken off.
         """
+        if not len(rows):
+            return Found(np.zeros((0, k), np.int64), np.zeros((0, k)))
         # Neighbours are searched for together: they look into the same groups.
         order = torch.argsort(self.bounds.place[rows])
         parts = torch.split(order, _QUERIES)
