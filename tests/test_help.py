@@ -78,7 +78,7 @@ def test_the_examples_work_as_printed_in_an_empty_folder(
     made = {folder.name for folder in tmp_path.iterdir()}
     assert made == {
         "world", "model", "links", "near", "aligned", "centred", "trained", "words", "cosine", "vectors",
-        "retrieved", "margin", "mined", "scored",
+        "retrieved", "margin", "mined", "scored", "alike", "likeness", "distances", "angles", "related",
     }  # fmt: skip
     assert (tmp_path / "words" / "report.html").is_file()
 
@@ -102,6 +102,9 @@ def test_the_examples_with_a_real_encoder_and_the_demo_work_as_printed(
 def recipes() -> dict[str, Any]:
     from calque.pipeline import (
         AlignRecipe,
+        CkaRecipe,
+        CorrelationRecipe,
+        DistancesRecipe,
         EncodeRecipe,
         FinetuneRecipe,
         LinkRecipe,
@@ -115,7 +118,7 @@ def recipes() -> dict[str, Any]:
 
     kinds = (
         LinkRecipe, AlignRecipe, FinetuneRecipe, WordsRecipe, EncodeRecipe, WorldRecipe, PretrainRecipe,
-        SentencesRecipe, MineRecipe, ScoreRecipe,
+        SentencesRecipe, MineRecipe, ScoreRecipe, CkaRecipe, DistancesRecipe, CorrelationRecipe,
     )  # fmt: skip
     return {kind.__name__: kind for kind in kinds}
 
@@ -139,7 +142,10 @@ def values(annotation: Any) -> set[str] | None:
 
 @pytest.mark.parametrize(
     "name",
-    ["Link", "Align", "Finetune", "Words", "Encode", "World", "Pretrain", "Sentences", "Mine", "Score"],
+    [
+        *("Link", "Align", "Finetune", "Words", "Encode", "World", "Pretrain", "Sentences", "Mine", "Score"),
+        *("Cka", "Distances", "Correlation"),
+    ],
 )
 def test_options_are_the_recipe_with_its_values_and_defaults(name: str) -> None:
     recipe = recipes()[f"{name}Recipe"]

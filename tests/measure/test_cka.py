@@ -118,6 +118,7 @@ def test_between_encoders_in_each_language() -> None:
     for code in ("en", "de"):
         same = figure(measured, "one × turned", 2, "linear", languages=(code, code))
         assert same.value == pytest.approx(1) and same.low == pytest.approx(1)
+        assert same.task == "cka-between-encoders" != figure(measured, "one", 2, "linear").task
         assert figure(measured, "one × wide", 1, "debiased", languages=(code, code)).value == pytest.approx(1)
     titles = [
         (one["title"], len(one["values"]), len(one["values"][0])) for one in measured.artifacts["heatmaps"]

@@ -36,6 +36,20 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "calque measure sentences --encoder aligned --similarity margin \\\n"
         "    --text en,far=world/text/en-far.tsv --limit 300 --out margin",
     ),
+    "measure cka": (
+        "calque measure cka --encoder model --encoder trained \\\n    --pairs links/test --out alike",
+        "calque measure cka --encoder world/encoder --encoder aligned --same-layer \\\n"
+        "    --text en,far=world/text/en-far.tsv --limit 300 --out likeness",
+    ),
+    "measure distances": (
+        "calque measure distances --encoder model --encoder trained \\\n"
+        "    --pairs links/test --out distances",
+        "calque measure distances --encoder world/encoder --encoder aligned \\\n"
+        "    --distance cosine --pairs links/test --out angles",
+    ),
+    "measure correlation": (
+        "calque measure correlation alike distances \\\n    --x cka/linear --y auc --out related",
+    ),
     "report": ("calque report words",),
     "encode": (
         "calque encode world/text/far.conllu --encoder aligned --language far \\\n    --out vectors",
@@ -82,6 +96,8 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "variant": ("contextual", "first-occurrence", "program"),
     "similarity": ("csls", "cosine", "margin"),
     "breakdowns": ("pos", "rank-gap", "script", "pieces", "sense", "seen"),
+    "distance": ("l2", "cosine"),
+    "over": ("layers", "languages"),
     "unit": ("words", "sentences"),
     "device": ("auto", "cpu", "cuda", "mps"),
     "dtype": ("float32", "float16", "bfloat16"),

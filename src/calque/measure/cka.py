@@ -19,6 +19,8 @@ from calque.progress import Advance, bar
 from calque.types import Bitext, Doubles, Encoder, Floats, Longs, Result, SentencePooling, Sentences
 
 TASK = METRIC = "cka"
+#: Between encoders it is another thing that is measured, with lines of its own.
+BETWEEN = "cka-between-encoders"
 
 #: Numbers held at once: of products (1 GB), and of one side's vectors in a block.
 HELD_NUMBERS, BLOCK_NUMBERS = 1 << 27, 1 << 23
@@ -174,9 +176,13 @@ class _Line:
         return self.right[1] != "floor"
 
     @property
+    def task(self) -> str:
+        return BETWEEN if self.left[1] == self.right[1] else TASK
+
+    @property
     def alone(self) -> bool:
         """Whether it is compared with no other line: all but the languages of encoders."""
-        return self.left[1] == self.right[1] or not self.mapped
+        return self.task == BETWEEN or not self.mapped
 
 
 def _lines(text: _Text, between: Collection[str]) -> Iterator[_Line]:
@@ -301,7 +307,8 @@ def _measured(
             if len(held) > 1:
                 fared[line.label, None] = np.mean(list(held.values()), 0)[None]
             fared |= {(line.label, layer): values[None] for layer, values in held.items()}
-        about = Result(TASK, METRIC, 0.0, lines[0].languages, "", variant=variant, seed=options.seed)
+        first = lines[0]
+        about = Result(first.task, METRIC, 0.0, first.languages, "", variant=variant, seed=options.seed)
         signed = {
             "variant": variant,
             "pooling": options.pooling,

@@ -7,9 +7,15 @@ from calque.pipeline.encoding import EncodeRecipe, Vectors, encode
 from calque.pipeline.finetuning import FinetuneRecipe
 from calque.pipeline.linking import LinkRecipe, LinkRun, link
 from calque.pipeline.measuring import (
+    CkaRecipe,
+    CorrelationRecipe,
+    DistancesRecipe,
     MeasureRun,
     SentencesRecipe,
     WordsRecipe,
+    measure_cka,
+    measure_correlation,
+    measure_distances,
     measure_sentences,
     measure_words,
 )
@@ -21,6 +27,9 @@ from calque.pipeline.scoring import ScoreRecipe, ScoreRun, score_bitext
 __all__ = [
     "AlignRecipe",
     "Checkup",
+    "CkaRecipe",
+    "CorrelationRecipe",
+    "DistancesRecipe",
     "EncodeRecipe",
     "FinetuneRecipe",
     "LinkRecipe",
@@ -41,6 +50,9 @@ __all__ = [
     "doctor",
     "encode",
     "link",
+    "measure_cka",
+    "measure_correlation",
+    "measure_distances",
     "measure_sentences",
     "measure_words",
     "mine",

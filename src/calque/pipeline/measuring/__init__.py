@@ -1,7 +1,22 @@
 """`calque measure …`: one file a measure."""
 
+from calque.pipeline.measuring.cka import CkaRecipe, measure_cka
 from calque.pipeline.measuring.common import MeasureRun
+from calque.pipeline.measuring.correlation import CorrelationRecipe, measure_correlation
+from calque.pipeline.measuring.distances import DistancesRecipe, measure_distances
 from calque.pipeline.measuring.sentences import SentencesRecipe, measure_sentences
 from calque.pipeline.measuring.words import WordsRecipe, measure_words
 
-__all__ = ["MeasureRun", "SentencesRecipe", "WordsRecipe", "measure_sentences", "measure_words"]
+__all__ = [
+    "CkaRecipe",
+    "CorrelationRecipe",
+    "DistancesRecipe",
+    "MeasureRun",
+    "SentencesRecipe",
+    "WordsRecipe",
+    "measure_cka",
+    "measure_correlation",
+    "measure_distances",
+    "measure_sentences",
+    "measure_words",
+]

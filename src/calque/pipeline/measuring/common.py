@@ -18,7 +18,7 @@ from calque.files import is_done, read_json, write_json
 from calque.links.pharaoh import is_pud, read_pud
 from calque.measure.scoring import Measurement
 from calque.pipeline.runs import EncoderRecipe, Running, open_for, running
-from calque.recipe import parse_layers
+from calque.recipe import Recipe, parse_layers
 from calque.store import load_pairs, load_results, save_results
 from calque.types import Encoder, Pooling, Result, WordPairs
 
@@ -126,7 +126,7 @@ def torch_device(encoders: Mapping[str, Encoder]) -> str:
 
 
 def measured(
-    recipe: MeasureRecipe,
+    recipe: Recipe,
     out: str | Path,
     write: Callable[[Running], None],
     *,
