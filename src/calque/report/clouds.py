@@ -7,16 +7,18 @@ covering each other.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
+import numpy as np
 from markupsafe import Markup
 
 from calque.report import svg
 from calque.report.collect import name_of
 from calque.report.pictures import Dot, Point, Projection, Scatter
 from calque.report.svg import COLOURS, Axis
+from calque.types import Doubles
 
 _SIDE, _EDGE = 440.0, 22.0
 _WIDE, _TALL, _LEFT, _BOTTOM = 560.0, 400.0, 52.0, 350.0
@@ -44,7 +46,7 @@ class Cloud:
     def languages(self) -> tuple[str, str]:
         return self.held[0].languages
 
-    @property
+    @cached_property
     def groups(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(point.group for point in self.points if point.group))
 
@@ -65,10 +67,11 @@ class Cloud:
 def cloud(held: Sequence[Projection], most: int) -> Cloud:
     """Projections side by side, of which at most so many words are shown; groups stay whole."""
     every = {point.key: point for one in held for point in one.points}
-    sizes = Counter(point.group for point in every.values())
+    groups: dict[str, list[Point]] = {}
+    for point in every.values():
+        groups.setdefault(point.group, []).append(point)
     shown: list[Point] = []
-    for group in sizes:
-        own = [point for point in every.values() if point.group == group]
+    for own in groups.values():
         if len(shown) + len(own) <= most:
             shown += own
     if not shown:
@@ -81,14 +84,16 @@ def draw_cloud(whole: Cloud, one: Projection, anchor: str) -> Markup:
     numbers = {point.key: number for number, point in enumerate(whole.points)}
     own = [point for point in one.points if point.key in numbers]
     place = _Placing.of(own)
-    spots = [_Spot(*place(point), point.place.word, numbers[point.key]) for point in own]
     groups = {group: number for number, group in enumerate(whole.groups)}
-    body = [_bonds(own, spots, groups)]
+    spots = [
+        _Spot(*place(point), point.place.word, numbers[point.key], groups.get(point.group)) for point in own
+    ]
+    body = [_bonds(own, spots)]
     body += _names(spots, (_SIDE, _SIDE), [whole.colour(point) for point in own])
     for point, spot in zip(own, spots, strict=True):
         kind = f"{whole.shape(point)} {whole.colour(point)}"
         told = f"{point.place.word} ({name_of(point.language)})"
-        body.append(_point(spot, kind, told, groups.get(point.group)))
+        body.append(_point(spot, kind, told))
     return _box(body, f"{one.title}: {one.encoder}", anchor, (_SIDE, _SIDE))
 
 
@@ -112,62 +117,73 @@ class _Placing:
 
 @dataclass(frozen=True)
 class _Spot:
-    """Where a point lies in the box, what is written beside it, and its number."""
+    """Where a point lies in the box, what is written beside it, its number and that of its group."""
 
     x: float
     y: float
     name: str
     number: int
+    group: int | None = None
+
+    @property
+    def grouped(self) -> Markup:
+        return Markup("") if self.group is None else Markup(' data-g="{}"').format(self.group)
 
 
-def _bonds(points: Sequence[Point], spots: Sequence[_Spot], groups: Mapping[str, int]) -> Markup:
+def _bonds(points: Sequence[Point], spots: Sequence[_Spot]) -> Markup:
     """Lines between words and their translations, where a group is one word of each language."""
-    held: dict[str, list[int]] = {}
-    for place, point in enumerate(points):
-        held.setdefault(point.group, []).append(place)
+    held: dict[int | None, list[tuple[Point, _Spot]]] = {}
+    for point, spot in zip(points, spots, strict=True):
+        held.setdefault(spot.group, []).append((point, spot))
     lines = [
-        Markup('<path d="M{} {}L{} {}" data-g="{}"/>').format(
-            *(svg.n(one) for place in pair for one in (spots[place].x, spots[place].y)), groups[group]
+        Markup('<path d="M{} {}L{} {}"{}/>').format(
+            *(svg.n(end) for _, spot in pair for end in (spot.x, spot.y)), pair[0][1].grouped
         )
         for group, pair in held.items()
-        if group and len(pair) == 2 and points[pair[0]].language != points[pair[1]].language
+        if group is not None and len(pair) == 2 and pair[0][0].language != pair[1][0].language
     ]
     return Markup('<g class="bonds">{}</g>').format(Markup("").join(lines))
 
 
-def _point(spot: _Spot, kind: str, told: str, group: int | None) -> Markup:
+def _point(spot: _Spot, kind: str, told: str) -> Markup:
     """A circle, or a square on its corner, under its number."""
     x, y = svg.n(spot.x), svg.n(spot.y)
-    own = Markup(' data-g="{}"').format(group) if group is not None else Markup("")
     if kind.startswith("round"):
         shape = Markup('<circle cx="{}" cy="{}" r="{}"').format(x, y, svg.n(_SIZE))
     else:
         size = svg.n(_SIZE * 1.25)
         shape = Markup('<path d="M{} {}m0-{s}l{s} {s}-{s} {s}-{s}-{s}z"').format(x, y, s=size)
     return Markup('{} class="point {}" data-k="{}"{}><title>{}</title></{}>').format(
-        shape, kind, spot.number, own, told, "circle" if kind.startswith("round") else "path"
+        shape, kind, spot.number, spot.grouped, told, "circle" if kind.startswith("round") else "path"
     )
 
 
 def _names(spots: Sequence[_Spot], size: tuple[float, float], colours: Sequence[str]) -> Iterator[Markup]:
     """The names of points that have room for one, as they come."""
-    taken = [(spot.x - _SIZE, spot.y - _SIZE, spot.x + _SIZE, spot.y + _SIZE) for spot in spots]
+    taken = np.empty((2 * len(spots), 4))
+    taken[: len(spots)] = [(s.x - _SIZE, s.y - _SIZE, s.x + _SIZE, s.y + _SIZE) for s in spots]
+    count = len(spots)
     for spot, colour in zip(spots, colours, strict=True):
         name = svg.clipped(spot.name, _LETTERS)
-        wide = svg.wide(name) * 0.95
-        for right in (True, False):
-            left = spot.x + _SIZE + 3 if right else spot.x - _SIZE - 3 - wide
+        wide, away = svg.wide(name) * 0.95, _SIZE + 3
+        for anchor, left in (("start", spot.x + away), ("end", spot.x - away - wide)):
             box = (left, spot.y - _LINE / 2, left + wide, spot.y + _LINE / 2)
-            if left >= 0 and left + wide <= size[0] and not any(_cover(box, other) for other in taken):
-                taken.append(box)
-                anchor = "start" if right else "end"
-                x = spot.x + (_SIZE + 3) * (1 if right else -1)
-                yield svg.text(svg.n(x), spot.y + 4, name, f"beside {colour}", anchor)
+            if left >= 4 and left + wide <= size[0] - 4 and not _covers(box, taken[:count]):
+                taken[count] = box
+                count += 1
+                x = left if anchor == "start" else left + wide
+                yield Markup('<text x="{}" y="{}" class="beside {}" text-anchor="{}"{}>{}</text>').format(
+                    svg.n(x), svg.n(spot.y + 4), colour, anchor, spot.grouped, name
+                )
                 break
 
 
-def _cover(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
-    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+def _covers(box: tuple[float, float, float, float], taken: Doubles) -> bool:
+    """Whether a box lies over any other. Shape: taken (boxes, 4), each left, top, right, bottom."""
+    left, top, right, bottom = box
+    return bool(
+        ((taken[:, 0] < right) & (left < taken[:, 2]) & (taken[:, 1] < bottom) & (top < taken[:, 3])).any()
+    )
 
 
 def _box(body: Sequence[Markup], title: str, anchor: str, size: tuple[float, float]) -> Markup:
@@ -216,7 +232,7 @@ def draw_scatter(whole: Plane, anchor: str) -> Markup:
     body += _names(spots, (_WIDE, _TALL), [whole.colour(dot) for dot in held.points])
     for dot, spot in zip(held.points, spots, strict=True):
         told = f"{dot.label}: {dot.x:.4g}, {dot.y:.4g}"
-        body.append(_point(spot, f"{whole.shape(dot)} {whole.colour(dot)}", told, None))
+        body.append(_point(spot, f"{whole.shape(dot)} {whole.colour(dot)}", told))
     return _box(body, held.title, anchor, (_WIDE, _TALL))
 
 

@@ -38,7 +38,17 @@ from calque.report.shown import (
 from calque.report.svg import colour
 from calque.report.tables import link_rows, markdown
 from calque.report.tasks import TASKS
-from calque.report.verdict import ALPHA, UNTESTED, amount, capital, links_sentence, listed, measured, signed
+from calque.report.verdict import (
+    ALPHA,
+    UNTESTED,
+    Measured,
+    amount,
+    capital,
+    links_sentence,
+    listed,
+    measured,
+    signed,
+)
 from calque.types import Result
 
 #: A page that can be sent by mail; words with several translations that are not folded.
@@ -54,23 +64,27 @@ def write_page(folder: Path) -> Path:
 
 def render(run: Run) -> str:
     """The page as text. Where it would be too large, fewer examples and points are shown."""
-    limits = Limits()
-    text = _rendered(run, limits)
-    while len(text.encode()) >= MOST_BYTES and limits != limits.halved():
+    runs = sorted(run.runs, key=_rank)
+    held = [(part, measured(part)) for part in runs]
+    measures = [tuple(map(measure_view, found)) for _, found in held]
+    limits = Limits().shared(runs)
+    while True:
+        views = [
+            _run_view(part, f"run{place}", limits, found, own)
+            for place, ((part, found), own) in enumerate(zip(held, measures, strict=True))
+        ]
+        text = _rendered(run, views)
+        if len(text.encode()) < MOST_BYTES or limits == limits.halved():
+            return text
         limits = limits.halved()
-        text = _rendered(run, limits)
-    return text
 
 
-def _rendered(run: Run, limits: Limits) -> str:
-    ordered = sorted(run.runs, key=_rank)
-    views = [_run_view(part, f"run{place}", limits) for place, part in enumerate(ordered)]
-    title = f"{len(views)} runs in {run.name}" if run.parts else views[0].title
+def _rendered(run: Run, views: Sequence[RunView]) -> str:
     return (
         _environment()
         .get_template("page.html.j2")
         .render(
-            title=title,
+            title=f"{len(views)} runs in {run.name}" if run.parts else views[0].title,
             views=views,
             many=bool(run.parts),
             version=__version__,
@@ -200,22 +214,23 @@ def _line(view: MeasureView) -> Line:
     return Line(", ".join(named), sign, held.headline, figures)
 
 
-def _run_view(run: Run, anchor: str, limits: Limits) -> RunView:
+def _run_view(
+    run: Run, anchor: str, limits: Limits, found: Sequence[Measured], measures: tuple[MeasureView, ...]
+) -> RunView:
     metrics, linkers = link_rows(run)
     encoders = _encoders(run)
-    found = measured(run)
     layer = found[0].leading.layer if found else None
     return RunView(
         run,
         anchor,
         run.about.title if run.about else _title(run),
-        run.about.summary if run.about else _summary(run),
-        tuple(map(measure_view, found)),
+        run.about.summary if run.about else _summary(run, found),
+        measures,
         tuple(map(heat_view, spread(run.heatmaps, limits.heatmaps))),
         tuple(histogram_views(run, encoders, layer, limits.histograms)),
         tuple(cloud_views(run, anchor, limits)),
         tuple(scatter_views(run, anchor)),
-        words(run.senses)[: limits.words],
+        words(run.senses)[: limits.senses],
         links_sentence(run),
         metrics,
         linkers,
@@ -284,9 +299,8 @@ def _pictured(run: Run) -> str:
     return f"Links of {pair_name(run.languages)}" if run.grids and run.languages else run.name
 
 
-def _summary(run: Run) -> str:
+def _summary(run: Run, found: Sequence[Measured]) -> str:
     """What was asked, and who was compared with whom."""
-    found = measured(run)
     if len(found) != 1:
         return "" if found or not run.projections else _PLANE
     panel = found[0].leading.whole

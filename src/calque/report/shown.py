@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
@@ -16,6 +16,8 @@ from calque.report.verdict import amount, p_value
 
 #: Colours of a heat map, and columns above which figures in it are too small to read on a telephone.
 SHADES, FINE = 20, 15
+#: Points of all planes of a page together.
+EVERY_POINT = 2400
 _METHODS = {
     "tsne": (
         "t-SNE",
@@ -28,18 +30,25 @@ _METHODS = {
 
 @dataclass(frozen=True)
 class Limits:
-    """How much is shown at most, so that a page stays small enough to send."""
+    """How much of each kind a run shows at most, so that a page stays small enough to send."""
 
     examples: int = 24
-    words: int = 48
+    senses: int = 48
     grids: int = 8
     heatmaps: int = 24
     histograms: int = 10
-    clouds: int = 8
+    projections: int = 8
     points: int = 240
 
+    def shared(self, runs: Sequence[Run]) -> Limits:
+        """What each run may show of a kind that several of them have; fewer points where planes are many."""
+        many = {name: sum(bool(getattr(run, name, ())) for run in runs) for name in vars(self)}
+        each = Limits(**{name: max(2, most // max(many[name], 1)) for name, most in vars(self).items()})
+        planes = sum(min(len(side_by_side(run.projections)), each.projections) for run in runs)
+        return replace(each, points=min(self.points, EVERY_POINT // max(planes, 1)))
+
     def halved(self) -> Limits:
-        return Limits(*(max(2, most // 2) for most in vars(self).values()))
+        return Limits(**{name: max(2, most // 2) for name, most in vars(self).items()})
 
 
 # ------------------------------------------------------------------------------------------ heat maps
@@ -148,7 +157,7 @@ class CloudView:
 
 def cloud_views(run: Run, anchor: str, limits: Limits) -> Iterator[CloudView]:
     """Projections side by side, a view for each language pair, layer and method."""
-    for number, held in enumerate(spread(side_by_side(run.projections), limits.clouds)):
+    for number, held in enumerate(spread(side_by_side(run.projections), limits.projections)):
         whole, own = cloud(held, limits.points), f"{anchor}-words{number}"
         method, about = _METHODS.get(held[0].method, (held[0].method, ""))
         layer = "" if held[0].layer is None else f", layer {held[0].layer}"

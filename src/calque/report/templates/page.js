@@ -100,15 +100,25 @@
     if (!event.target.closest("svg.cloud, .heat td[data-full]")) hide();
   });
 
-  // Points: the row of the table that tells of a point is what is shown.
-  const rowParts = (row) => {
+  // Points: the row of the table that tells of a point is what is shown; of a word also its translation's.
+  const copied = (cell, kind) => {
+    const part = make("p", kind);
+    if (cell.lang) part.lang = cell.lang;
+    part.dir = cell.dir;
+    part.append(...cell.cloneNode(true).childNodes);
+    return part;
+  };
+  const wordParts = (row) => {
+    const [word, language] = row.cells;
+    const who = copied(word, "who");
+    who.append(" ", make("span", "", language.textContent));
+    return [who, copied(row.cells[row.cells.length - 1], "said")];
+  };
+  const figureParts = (row) => {
     const heads = row.closest("table").tHead.rows[0].cells;
     return [...row.cells].map((cell, place) => {
-      const part = make("p", cell.className || (place ? "" : "who"));
-      if (cell.lang) part.lang = cell.lang;
-      part.dir = cell.dir;
-      if (place && !cell.classList.contains("said")) part.append(make("span", "", `${heads[place].textContent}: `));
-      part.append(...cell.cloneNode(true).childNodes);
+      const part = copied(cell, place ? "" : "who");
+      if (place) part.prepend(`${heads[place].textContent}: `);
       return part;
     });
   };
@@ -119,15 +129,16 @@
       const box = point.getBBox();
       return { x: box.x + box.width / 2, y: box.y + box.height / 2 };
     };
+    const rowOf = (point) => document.getElementById(`${svg.dataset.rows}-${point.dataset.k}`);
     const tell = (point) => {
       hide();
-      const row = document.getElementById(`${svg.dataset.rows}-${point.dataset.k}`);
-      const group = point.dataset.g;
-      const own = group === undefined ? `[data-k="${point.dataset.k}"]` : `[data-g="${group}"]`;
-      all(plane, own).forEach((one) => one.classList.add("lit"));
-      all(plane, `[data-k="${point.dataset.k}"]`).forEach((one) => one.classList.add("lit"));
-      if (plane !== svg || group !== undefined) plane.classList.add("lit");
-      if (row) show(point, rowParts(row));
+      const { g: group, k: number } = point.dataset;
+      const own = all(plane, group === undefined ? `[data-k="${number}"]` : `[data-g="${group}"]`);
+      own.forEach((one) => one.classList.add("lit"));
+      plane.classList.add("lit");
+      const others = own.filter((one) => svg.contains(one) && one.dataset.k && one !== point);
+      const rows = [point, ...(others.length === 1 ? others : [])].map(rowOf);
+      show(point, rows.flatMap(plane === svg ? figureParts : wordParts));
     };
     points.forEach((point, place) => {
       const title = point.querySelector("title");
