@@ -14,7 +14,7 @@ from pydantic import Field
 
 from calque.errors import BadInput, BadSetting
 from calque.geometry.mining import Margin
-from calque.pipeline.measuring.sentences import needs_words
+from calque.pipeline.measuring.parallel import needs_words
 from calque.pipeline.runs import EncoderRecipe, open_for
 from calque.recipe import parse_layers
 from calque.text.distinct import Distinct

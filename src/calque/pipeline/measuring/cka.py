@@ -8,38 +8,30 @@ from typing import ClassVar
 
 from calque.encoders.cached import CachedEncoder
 from calque.encoders.untrained import untrained
-from calque.errors import BadSetting
 from calque.measure.cka import CkaOptions, cka
 from calque.measure.scoring import Measurement
 from calque.pipeline.measuring.common import (
     Many,
-    MeasureRecipe,
     MeasureRun,
     each,
-    load_any_pairs,
     measured,
     meeting,
     save_measurements,
 )
-from calque.pipeline.measuring.sentences import ParallelText, needs_words
-from calque.pipeline.runs import Running, input_digests
-from calque.types import Bitext, Encoder, SentencePooling
+from calque.pipeline.measuring.parallel import Parallel, ParallelRecipe
+from calque.pipeline.runs import Running
+from calque.types import Bitext, Encoder
 
 
-class CkaRecipe(MeasureRecipe):
+class CkaRecipe(ParallelRecipe):
     """Settings of `calque measure cka`.
 
-    Sentences come from `pairs` or from `text`, as in `calque measure sentences`. `floor` reads the target
-    side with random weights too, drawn by `seed`, where an encoder has an architecture. `same_layer` leaves
-    out layer by layer, which is most of the work.
+    `floor` reads the target side with random weights too, drawn by `seed`, where an encoder has an
+    architecture. `same_layer` leaves out layer by layer, which is most of the work.
     """
 
     verb: ClassVar[str] = "measure cka"
-    places: ClassVar[frozenset[str]] = MeasureRecipe.places | {"text"}
 
-    text: tuple[str, ...] = ()
-    words: bool = False
-    pooling: SentencePooling = "mean"
     same_layer: bool = False
     floor: bool = True
 
@@ -61,21 +53,13 @@ def measure_cka(
 ) -> MeasureRun:
     """CKA of every encoder's languages and between encoders; settings as in `CkaRecipe`."""
     recipe = CkaRecipe.of(encoders, pairs, text=tuple(each(text)), **settings)
-    texts = [ParallelText.parse(spec) for spec in recipe.text]
-    if not (recipe.pairs or texts):
-        raise BadSetting("no sentences to measure on", remedy="give --pairs or --text")
-    for one in texts:
-        input_digests(one.paths)  # what is not there is told before an encoder is opened
-    opened = recipe.opened(device)
-    recipe = recipe.model_copy(update={"words": recipe.words or needs_words(opened)})
-    bitexts = [load_any_pairs(Path(path), recipe.limit).bitext for path in recipe.pairs]
-    bitexts += [one.read(words=recipe.words, limit=recipe.limit) for one in texts]
-    recipe = recipe.knowing({f"text {i}": one.fingerprint for i, one in enumerate(bitexts)}, opened)
+    held = Parallel.load(recipe, device)
+    recipe, opened = held.recipe, held.encoders
 
     def write(run: Running) -> None:
         parts: list[Measurement] = []
         floors, done = _floors(recipe, opened), set[str]()
-        for one in bitexts:
+        for one in held.bitexts:
             with run.stage("-".join(one.languages)):
                 parts.append(_measure(recipe, opened, floors, one, done))
             done |= set(one.languages)
