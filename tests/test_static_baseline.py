@@ -123,8 +123,8 @@ def test_the_whole_baseline_is_the_slow_twin(
     )  # fmt: skip
     assert not typed(
         monkeypatch, "measure", "words", "--encoder", spec, "--encoder", tmp_path / "aligned",
-        "--label", "before", "--label", "after", "--pairs", links / "test", "--sentence-augmented", "--include-seen",
-        "--rounds", 50, "--out", tmp_path / "words",
+        "--label", "before", "--label", "after", "--pairs", links / "test", "--sentence-augmented",
+        "--include-seen", "--rounds", 50, "--out", tmp_path / "words",
     )  # fmt: skip
     results = load_results(tmp_path / "words" / "results.jsonl")
     train, test = load_pairs(links / "train"), load_pairs(links / "test")
