@@ -79,6 +79,7 @@ def test_the_examples_work_as_printed_in_an_empty_folder(
     assert made == {
         "world", "model", "links", "near", "aligned", "centred", "trained", "words", "cosine", "vectors",
         "retrieved", "margin", "mined", "scored", "alike", "likeness", "distances", "angles", "related",
+        "lexicon", "anchors", "refined",
     }  # fmt: skip
     assert (tmp_path / "words" / "report.html").is_file()
 
@@ -107,6 +108,7 @@ def recipes() -> dict[str, Any]:
         DistancesRecipe,
         EncodeRecipe,
         FinetuneRecipe,
+        LexiconRecipe,
         LinkRecipe,
         MineRecipe,
         PretrainRecipe,
@@ -119,6 +121,7 @@ def recipes() -> dict[str, Any]:
     kinds = (
         LinkRecipe, AlignRecipe, FinetuneRecipe, WordsRecipe, EncodeRecipe, WorldRecipe, PretrainRecipe,
         SentencesRecipe, MineRecipe, ScoreRecipe, CkaRecipe, DistancesRecipe, CorrelationRecipe,
+        LexiconRecipe,
     )  # fmt: skip
     return {kind.__name__: kind for kind in kinds}
 
@@ -145,6 +148,7 @@ def values(annotation: Any) -> set[str] | None:
     [
         *("Link", "Align", "Finetune", "Words", "Encode", "World", "Pretrain", "Sentences", "Mine", "Score"),
         *("Cka", "Distances", "Correlation"),
+        "Lexicon",
     ],
 )
 def test_options_are_the_recipe_with_its_values_and_defaults(name: str) -> None:

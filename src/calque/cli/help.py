@@ -23,6 +23,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "calque align --encoder world/encoder --pairs links/train --out aligned",
         "calque align --encoder world/encoder --pairs links/train \\\n    --method centring --out centred",
         "calque align --encoder model --pairs links/train \\\n    --method weak --steps 20 --out trained",
+        "calque align --encoder world/encoder --supervision dictionary \\\n"
+        "    --dictionary world/text/en-far.train.txt --refine 5 --out refined",
     ),
     "measure words": (
         "calque measure words --encoder world/encoder --encoder aligned \\\n"
@@ -35,6 +37,12 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "    --pairs links/test --out retrieved",
         "calque measure sentences --encoder aligned --similarity margin \\\n"
         "    --text en,far=world/text/en-far.tsv --limit 300 --out margin",
+    ),
+    "measure lexicon": (
+        "calque measure lexicon --encoder world/encoder --encoder aligned \\\n"
+        "    --dictionary world/text/en-far.test.txt --include-seen --out lexicon",
+        "calque measure lexicon --encoder model --encoder trained --pairs links/train \\\n"
+        "    --dictionary world/text/en-far.test.txt --include-seen --out anchors",
     ),
     "measure cka": (
         "calque measure cka --encoder model --encoder trained \\\n    --pairs links/test --out alike",
@@ -87,7 +95,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "parameter_form": ("squared", "root"),
     "pulled_to": ("trained", "detached", "frozen"),
     "reduction": ("mean", "sum"),
-    "supervision": ("words", "cls", "cls+sep", "all", "sentences", "dictionary"),
+    "supervision": ("words", "cls", "cls+sep", "all", "sentences", "dictionary", "identical", "numerals"),
     "moves": ("target", "source"),
     "pooling": ("mean", "first", "last"),
     "sentence_pooling": ("mean", "first"),
@@ -96,6 +104,8 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "variant": ("contextual", "first-occurrence", "program"),
     "similarity": ("csls", "cosine", "margin"),
     "breakdowns": ("pos", "rank-gap", "script", "pieces", "sense", "seen"),
+    "vectors": ("anchors", "embeddings", "static"),
+    "oov": ("skip", "wrong"),
     "distance": ("l2", "cosine"),
     "over": ("layers", "languages"),
     "unit": ("words", "sentences"),

@@ -4,6 +4,7 @@ from calque.pipeline.measuring.cka import CkaRecipe, measure_cka
 from calque.pipeline.measuring.common import MeasureRun
 from calque.pipeline.measuring.correlation import CorrelationRecipe, measure_correlation
 from calque.pipeline.measuring.distances import DistancesRecipe, measure_distances
+from calque.pipeline.measuring.lexicon import LexiconRecipe, measure_lexicon
 from calque.pipeline.measuring.sentences import SentencesRecipe, measure_sentences
 from calque.pipeline.measuring.words import WordsRecipe, measure_words
 
@@ -11,12 +12,14 @@ __all__ = [
     "CkaRecipe",
     "CorrelationRecipe",
     "DistancesRecipe",
+    "LexiconRecipe",
     "MeasureRun",
     "SentencesRecipe",
     "WordsRecipe",
     "measure_cka",
     "measure_correlation",
     "measure_distances",
+    "measure_lexicon",
     "measure_sentences",
     "measure_words",
 ]
