@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, get_args
 
 import numpy as np
 
+from calque.encoders.blocks import sentence_blocks
 from calque.errors import BadInput, BadSetting
 from calque.geometry.cka import FEWEST, VARIANTS, ViewSums, jackknife, passes
 from calque.measure.scoring import Measurement, Scorer, check_languages, layers_of
@@ -134,25 +135,29 @@ class _Text:
                 advance(len(block[0]))
             return
         small = len(self.bitext) * sum(self.widths.values()) <= KEPT_NUMBERS
-        for first in range(0, len(self.bitext), self._rows):
-            rows = np.arange(first, min(first + self._rows, len(self.bitext)))
-            block = self._read(rows)
+        rows = np.arange(len(self.bitext))
+        sides = [self._side(side) for side in self.sides]
+        for first, vectors in zip(range(0, len(rows), self._rows), zip(*sides, strict=True), strict=True):
+            block = self._known(rows[first : first + self._rows], vectors)
             if small:
                 self._kept.append(block)
             yield block
-            advance(len(rows))
+            advance(len(vectors[0][0]))
 
-    def _read(self, rows: Longs) -> tuple[Longs, dict[_View, Floats]]:
-        known = np.ones(len(rows), bool)
-        held: dict[_View, Floats] = {}
-        for side, (encoder, sentences) in self.sides.items():
-            layers = self.layers[side[0]]
-            vectors = encoder.sentence_vectors(sentences.select(rows), layers=layers, pooling=self.pooling)
-            known &= (vectors != 0).any((0, 2))
-            held |= {(side, layer): rows for layer, rows in zip(layers, vectors, strict=True)}
-        if known.all():
-            return rows, held
-        return rows[known], {view: vectors[known] for view, vectors in held.items()}
+    def _side(self, side: _Side) -> Iterator[Floats]:
+        encoder, sentences = self.sides[side]
+        layers = self.layers[side[0]]
+        return sentence_blocks(encoder, sentences, self._rows, layers=layers, pooling=self.pooling)
+
+    def _known(self, rows: Longs, sides: Sequence[Floats]) -> tuple[Longs, dict[_View, Floats]]:
+        """The sentences of a block that all encoders know, with their vectors."""
+        known = np.logical_and.reduce([(vectors != 0).any((0, 2)) for vectors in sides])
+        kept = sides if known.all() else [vectors[:, known] for vectors in sides]
+        return rows[known], {
+            (side, layer): part
+            for side, vectors in zip(self.sides, kept, strict=True)
+            for layer, part in zip(self.layers[side[0]], vectors, strict=True)
+        }
 
 
 # ----------------------------------------------------------------------------------- what is compared
