@@ -252,7 +252,7 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
     text = words(write_page(write_run(tmp_path / "run", "measure", [], **held)).read_text(encoding="utf-8"))
     assert "24 of 40 heat maps are shown." in text and "18 more heat maps" in text
     assert re.search(r"1\d of 30 histograms are shown\.", text)
-    assert "8 of 20 planes are shown." in text and "240 of 400 words are shown." in text
+    assert "8 of 20 planes are shown." in text and "300 of 400 words are shown." in text
 
 
 # ----------------------------------------------------------------------------------------- size and time

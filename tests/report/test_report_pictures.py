@@ -271,6 +271,20 @@ def test_few_groups_have_a_colour_each_and_languages_a_shape() -> None:
     assert not re.search(r'<path d="M[\d.]+ [\d.]+L', picture), "four words of a group are not joined"
 
 
+def test_words_are_joined_with_their_translations_by_the_order_of_the_points() -> None:
+    """Several occurrences of one word: all of one language, then in the same order those of the other."""
+    record = projection(pairs=6)
+    points = [{**point, "group": "word"} for point in record["points"]]
+    joined = Projection.of({**record, "points": points[::2] + points[1::2]})
+    assert [(a.place.sentence[-1], b.place.sentence[-1]) for a, b in joined.links] == [
+        (str(k), str(k)) for k in range(6)
+    ]
+    picture = draw_cloud(cloud([joined], 99), joined, "a")
+    assert len(re.findall(r'<path d="M[\d.]+ [\d.]+L', picture)) == 6
+    assert Projection.of({**record, "points": points}).links == (), "in another order nobody knows"
+    assert len(Projection.of(record).links) == 6, "but for two alone in a group"
+
+
 @given(st.integers(1, 100))
 def test_at_most_so_many_words_are_shown_and_groups_stay_whole(most: int) -> None:
     whole = cloud([Projection.of(projection())], most)

@@ -353,14 +353,14 @@ def _given(context: typer.Context) -> dict[str, Any]:
 
 @app.command("report", cls=Verb)
 def report_command(
-    folder: Annotated[Path, typer.Argument(help="A run folder.")],
+    folder: Annotated[Path, typer.Argument(help="A run, or a folder of runs.")],
     device: DeviceName = "auto",
     dtype: DtypeName = "float32",
     quiet: Quiet = False,
     as_json: AsJson = False,
     seed: Seed = 0,
 ) -> None:
-    """Write one self-contained HTML page for a run, and print its path."""
+    """Write one self-contained HTML page for a run or for all runs in a folder, and print its path."""
     from calque.pipeline.reporting import report
 
     page = report(folder)

@@ -1,4 +1,4 @@
-"""`calque report`: one self-contained page for a run folder."""
+"""`calque report`: one self-contained page for a run, or for all runs in a folder."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from calque.report.page import write_page
 
 
 def report(folder: str | Path) -> Path:
-    """Write the page of a run and return its path."""
+    """Write the page of a run, or of all runs in a folder, and return its path."""
     return write_page(Path(folder))

@@ -25,6 +25,8 @@ _WIDE, _TALL, _LEFT, _BOTTOM = 560.0, 400.0, 52.0, 350.0
 _SIZE = 4.5
 #: Letters of a name beside a point, and how tall they are.
 _LETTERS, _LINE = 14, 13.0
+#: Lines above which they are drawn fainter.
+_MANY = 60
 
 
 # ------------------------------------------------------------------------------------ words on a plane
@@ -80,15 +82,23 @@ def cloud(held: Sequence[Projection], most: int) -> Cloud:
 
 
 def draw_cloud(whole: Cloud, one: Projection, anchor: str) -> Markup:
-    """The words as one encoder has them; a line joins two that are alone in their group."""
+    """The words as one encoder has them; a line joins each with its translation."""
     numbers = {point.key: number for number, point in enumerate(whole.points)}
+    groups = {group: number for number, group in enumerate(whole.groups)}
+    links = {id(point): number for number, pair in enumerate(one.links) for point in pair}
     own = [point for point in one.points if point.key in numbers]
     place = _Placing.of(own)
-    groups = {group: number for number, group in enumerate(whole.groups)}
     spots = [
-        _Spot(*place(point), point.place.word, numbers[point.key], groups.get(point.group)) for point in own
+        _Spot(
+            *place(point),
+            point.place.word,
+            numbers[point.key],
+            groups.get(point.group),
+            links.get(id(point)),
+        )
+        for point in own
     ]
-    body = [_bonds(own, spots)]
+    body = [_bonds(spots)]
     body += _names(spots, (_SIDE, _SIDE), [whole.colour(point) for point in own])
     for point, spot in zip(own, spots, strict=True):
         kind = f"{whole.shape(point)} {whole.colour(point)}"
@@ -117,32 +127,39 @@ class _Placing:
 
 @dataclass(frozen=True)
 class _Spot:
-    """Where a point lies in the box, what is written beside it, its number and that of its group."""
+    """Where a point lies in the box, what is written beside it, its number, its group's and its link's."""
 
     x: float
     y: float
     name: str
     number: int
     group: int | None = None
+    link: int | None = None
 
     @property
-    def grouped(self) -> Markup:
-        return Markup("") if self.group is None else Markup(' data-g="{}"').format(self.group)
+    def belongs(self) -> Markup:
+        """Its group and its link as attributes."""
+        held = (("g", self.group), ("l", self.link))
+        return Markup("").join(
+            Markup(' data-{}="{}"').format(name, number) for name, number in held if number is not None
+        )
 
 
-def _bonds(points: Sequence[Point], spots: Sequence[_Spot]) -> Markup:
-    """Lines between words and their translations, where a group is one word of each language."""
-    held: dict[int | None, list[tuple[Point, _Spot]]] = {}
-    for point, spot in zip(points, spots, strict=True):
-        held.setdefault(spot.group, []).append((point, spot))
+def _bonds(spots: Sequence[_Spot]) -> Markup:
+    """Lines between words and their translations."""
+    held: dict[int, list[_Spot]] = {}
+    for spot in spots:
+        if spot.link is not None:
+            held.setdefault(spot.link, []).append(spot)
     lines = [
         Markup('<path d="M{} {}L{} {}"{}/>').format(
-            *(svg.n(end) for _, spot in pair for end in (spot.x, spot.y)), pair[0][1].grouped
+            *(svg.n(end) for spot in pair for end in (spot.x, spot.y)), pair[0].belongs
         )
-        for group, pair in held.items()
-        if group is not None and len(pair) == 2 and pair[0][0].language != pair[1][0].language
+        for pair in held.values()
+        if len(pair) == 2
     ]
-    return Markup('<g class="bonds">{}</g>').format(Markup("").join(lines))
+    many = " many" if len(lines) > _MANY else ""
+    return Markup('<g class="bonds{}">{}</g>').format(many, Markup("").join(lines))
 
 
 def _point(spot: _Spot, kind: str, told: str) -> Markup:
@@ -154,7 +171,7 @@ def _point(spot: _Spot, kind: str, told: str) -> Markup:
         size = svg.n(_SIZE * 1.25)
         shape = Markup('<path d="M{} {}m0-{s}l{s} {s}-{s} {s}-{s}-{s}z"').format(x, y, s=size)
     return Markup('{} class="point {}" data-k="{}"{}><title>{}</title></{}>').format(
-        shape, kind, spot.number, spot.grouped, told, "circle" if kind.startswith("round") else "path"
+        shape, kind, spot.number, spot.belongs, told, "circle" if kind.startswith("round") else "path"
     )
 
 
@@ -173,7 +190,7 @@ def _names(spots: Sequence[_Spot], size: tuple[float, float], colours: Sequence[
                 count += 1
                 x = left if anchor == "start" else left + wide
                 yield Markup('<text x="{}" y="{}" class="beside {}" text-anchor="{}"{}>{}</text>').format(
-                    svg.n(x), svg.n(spot.y + 4), colour, anchor, spot.grouped, name
+                    svg.n(x), svg.n(spot.y + 4), colour, anchor, spot.belongs, name
                 )
                 break
 

@@ -39,6 +39,7 @@ _BREAKDOWNS = {
     "pieces": ("Pieces", "How many pieces the encoder cuts the searching word into."),
     "length": ("Length", "Words of the sentence that searches."),
     "sense": ("Sense", "What the word means, as the invented languages of calque’s world tell it."),
+    "sense-group": ("Ambiguous or not", "Ambiguous is the plain mean of all senses of such words."),
     "seen": (
         "Seen in training",
         "Whether the two words were linked in the text that an encoder was aligned on.",

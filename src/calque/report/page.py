@@ -302,7 +302,7 @@ def _pictured(run: Run) -> str:
 def _summary(run: Run, found: Sequence[Measured]) -> str:
     """What was asked, and who was compared with whom."""
     if len(found) != 1:
-        return "" if found or not run.projections else _PLANE
+        return "" if found or not run.projections else TASKS["projection"].asked
     panel = found[0].leading.whole
     counted = run.counts.get(panel.about.counted)
     told = [f"{counted:,} {panel.about.asked}" if isinstance(counted, int) else capital(panel.about.asked)]
@@ -310,12 +310,6 @@ def _summary(run: Run, found: Sequence[Measured]) -> str:
         others = [name for name in panel.encoders if name != panel.baseline]
         told.append(f"The baseline is {panel.baseline}; compared with it {_be(others)} {listed(others)}.")
     return " ".join(filter(None, told))
-
-
-_PLANE = (
-    "Words of two languages, each in a sentence of its own, drawn where the encoder puts them: where the "
-    "languages meet, a word lies beside its translation and not among the other words of its language."
-)
 
 
 def _be(names: Sequence[str]) -> str:

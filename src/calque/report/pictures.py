@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -113,7 +114,7 @@ class Histogram:
 
 @dataclass(frozen=True)
 class Point:
-    """A word of a sentence on the plane. `group` is what it belongs to, such as the word it is linked to."""
+    """A word of a sentence on the plane. `group` is what it belongs to, such as the type of word."""
 
     x: float
     y: float
@@ -151,6 +152,26 @@ class Projection:
         languages, layer = two_of(record["languages"]), _layer(record.get("layer"))
         told = str(record["title"]), languages, layer, str(record["method"]), str(record["encoder"])
         return cls(*told, points)
+
+    @cached_property
+    def links(self) -> tuple[tuple[Point, Point], ...]:
+        """Words and their translations, as far as the order of the points tells.
+
+        All words of one language and then, in the same order, those of the other; otherwise, words that are
+        alone with one of the other language in their group.
+        """
+        half = len(self.points) // 2
+        source, target = self.points[:half], self.points[half:]
+        sides = {point.language for point in source}, {point.language for point in target}
+        if len(source) == len(target) and len(sides[0]) == len(sides[1]) == 1 and sides[0] != sides[1]:
+            pairs = tuple(zip(source, target, strict=True))
+            if all(a.group == b.group for a, b in pairs):
+                return pairs
+        groups: dict[str, list[Point]] = {}
+        for point in self.points:
+            groups.setdefault(point.group, []).append(point)
+        twos = [(held[0], held[1]) for name, held in groups.items() if name and len(held) == 2]
+        return tuple((a, b) for a, b in twos if a.language != b.language)
 
     @property
     def beside(self) -> tuple[Any, ...]:

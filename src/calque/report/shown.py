@@ -38,7 +38,7 @@ class Limits:
     heatmaps: int = 24
     histograms: int = 10
     projections: int = 8
-    points: int = 240
+    points: int = 400
 
     def shared(self, runs: Sequence[Run]) -> Limits:
         """What each run may show of a kind that several of them have; fewer points where planes are many."""

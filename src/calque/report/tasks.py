@@ -57,11 +57,21 @@ METRICS = {
         about="How far the means of linked and unrelated pairs lie apart, in standard deviations.",
     ),
     "distance": Metric(percent=False, lower=True),
+    "nearest in the other language": Metric(
+        about="The share of drawn words whose nearest one, of all that are drawn, is of the other language."
+    ),
+    "nearest is the link": Metric(
+        about="The share of drawn words whose nearest one is the very word that they are linked to."
+    ),
     "overlap": Metric(
         percent=False, lower=True, about="The area that the two histograms share: 0 is none, 1 all of it."
     ),
     "pearson": Metric(percent=False, neutral=True, name="Pearson’s r", about="On a straight line: 1 or −1."),
     "spearman": Metric(percent=False, neutral=True, name="Spearman’s ρ", about="In the same order: 1."),
+    "trustworthiness": Metric(
+        neutral=True,
+        about="How far neighbours in the picture are neighbours in the encoder: 100% where all of them are.",
+    ),
 }
 
 
@@ -172,6 +182,18 @@ TASKS = {
         variants=("l2", "cosine"),
         mutual=True,
     ),
+    "projection": Task(
+        "words on a plane",
+        "Words on a plane",
+        asked="Words of two languages, each in a sentence, brought from all dimensions of an encoder to two: "
+        "where the languages meet, a word lies beside its translation and not among the other words of its "
+        "language. A picture convinces easily: the figures are of the encoder itself, and say how far the "
+        "picture holds.",
+        alone="{value} of the drawn words lie nearest to the word that they are linked to",
+        metrics=("nearest is the link", "nearest in the other language", "trustworthiness"),
+        variants=("tsne", "pca"),
+        mutual=True,
+    ),
     "correlation": Task(
         "correlation",
         "Two measures against each other",
@@ -184,7 +206,15 @@ TASKS = {
 }
 
 #: Variants by the words they are shown in; the usual ones need none.
-VARIANTS = {"contextual": "", "linear": "", "mean": "", "l2": "L2 distance", "first": "first token"}
+VARIANTS = {
+    "contextual": "",
+    "linear": "",
+    "mean": "",
+    "l2": "L2 distance",
+    "first": "first token",
+    "tsne": "",
+    "pca": "PCA",
+}
 
 
 def task_of(name: str) -> Task:

@@ -81,7 +81,7 @@
   document.body.append(tip);
   const hide = () => {
     tip.hidden = true;
-    all(document, ".lit").forEach((one) => one.classList.remove("lit"));
+    all(document, ".lit, .chosen").forEach((one) => one.classList.remove("lit", "chosen"));
   };
   const show = (target, parts) => {
     tip.replaceChildren(...parts);
@@ -132,13 +132,15 @@
     const rowOf = (point) => document.getElementById(`${svg.dataset.rows}-${point.dataset.k}`);
     const tell = (point) => {
       hide();
-      const { g: group, k: number } = point.dataset;
-      const own = all(plane, group === undefined ? `[data-k="${number}"]` : `[data-g="${group}"]`);
-      own.forEach((one) => one.classList.add("lit"));
+      const { g: group, k: number, l: link } = point.dataset;
+      const light = (what, kind) => all(plane, what).forEach((one) => one.classList.add(kind));
       plane.classList.add("lit");
-      const others = own.filter((one) => svg.contains(one) && one.dataset.k && one !== point);
-      const rows = [point, ...(others.length === 1 ? others : [])].map(rowOf);
-      show(point, rows.flatMap(plane === svg ? figureParts : wordParts));
+      light(`[data-k="${number}"]`, "lit");
+      light(`[data-k="${number}"]`, "chosen");
+      if (group !== undefined) light(`[data-g="${group}"]`, "lit");
+      if (link !== undefined) light(`[data-l="${link}"]`, "chosen");
+      const others = link === undefined ? [] : all(svg, `[data-k][data-l="${link}"]`).filter((one) => one !== point);
+      show(point, [point, ...others].map(rowOf).flatMap(plane === svg ? figureParts : wordParts));
     };
     points.forEach((point, place) => {
       const title = point.querySelector("title");
