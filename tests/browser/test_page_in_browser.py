@@ -1,18 +1,35 @@
 """The page in a real Chromium: what a reader does with it, on a screen, on a telephone, on paper."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from chromium import Browser, Page
+from chromium import NAMES, Browser, Page, installed
 
 from calque.report.page import write_page
-from run_folders import LABELS, heatmap, histogram, measured, projection, scatter, write_run
+from run_folders import LABELS, every_measure, heatmap, histogram, measured, projection, scatter, write_run
 
 OPEN_ALL = "document.querySelectorAll('details').forEach((one) => { one.open = true; })"
 FOLDED = "document.querySelectorAll('details:not([open])').length"
 POINT = ".planes svg.cloud [data-k]"
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    program = installed()
+    if program is None:
+        pytest.skip(f"none of {', '.join(NAMES)} here; on Debian: apt-get install chromium")
+    browser = Browser(program)
+    yield browser
+    browser.close()
+
+
+@pytest.fixture(scope="session")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One page for a folder of runs, one a measure."""
+    return write_page(every_measure(tmp_path_factory.mktemp("measures")))
 
 
 def rows(page: Page, table: str) -> list[list[str]]:
