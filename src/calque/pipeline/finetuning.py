@@ -32,8 +32,9 @@ from calque.training.schedule import Schedule
 from calque.training.trim import trim_vocabulary, used_pieces
 from calque.types import Pooling, WordIndex, WordPairs
 
-#: What keeps the encoder near itself unless another regulariser is asked for: that of each loss's own paper.
-USUAL = {Loss.L2: Regulariser.HIDDEN, Loss.WEAK: Regulariser.PARAMETERS, Loss.STRONG: Regulariser.PARAMETERS}
+#: What keeps the encoder near itself unless another regulariser is asked for. Contrastive losses do not
+#: collapse without one, and their paper's, which its presets set, held a small encoder where it was.
+USUAL = {Loss.L2: Regulariser.HIDDEN, Loss.WEAK: Regulariser.NONE, Loss.STRONG: Regulariser.NONE}
 
 
 class FinetuneRecipe(EncoderRecipe):
