@@ -79,7 +79,7 @@ def test_the_examples_work_as_printed_in_an_empty_folder(
     assert made == {
         "world", "model", "links", "near", "aligned", "centred", "trained", "words", "cosine", "vectors",
         "retrieved", "margin", "mined", "scored", "alike", "likeness", "distances", "angles", "related",
-        "lexicon", "anchors", "refined",
+        "picture", "senses", "examples", "everything", "lexicon", "anchors", "refined",
     }  # fmt: skip
     assert (tmp_path / "words" / "report.html").is_file()
 
@@ -107,13 +107,16 @@ def recipes() -> dict[str, Any]:
         CorrelationRecipe,
         DistancesRecipe,
         EncodeRecipe,
+        ExamplesRecipe,
         FinetuneRecipe,
         LexiconRecipe,
         LinkRecipe,
         MineRecipe,
         PretrainRecipe,
+        ProjectionRecipe,
         ScoreRecipe,
         SentencesRecipe,
+        WholeRecipe,
         WordsRecipe,
         WorldRecipe,
     )
@@ -121,7 +124,7 @@ def recipes() -> dict[str, Any]:
     kinds = (
         LinkRecipe, AlignRecipe, FinetuneRecipe, WordsRecipe, EncodeRecipe, WorldRecipe, PretrainRecipe,
         SentencesRecipe, MineRecipe, ScoreRecipe, CkaRecipe, DistancesRecipe, CorrelationRecipe,
-        LexiconRecipe,
+        ExamplesRecipe, ProjectionRecipe, WholeRecipe, LexiconRecipe,
     )  # fmt: skip
     return {kind.__name__: kind for kind in kinds}
 
@@ -147,7 +150,7 @@ def values(annotation: Any) -> set[str] | None:
     "name",
     [
         *("Link", "Align", "Finetune", "Words", "Encode", "World", "Pretrain", "Sentences", "Mine", "Score"),
-        *("Cka", "Distances", "Correlation"),
+        *("Cka", "Distances", "Correlation", "Examples", "Projection", "Whole"),
         "Lexicon",
     ],
 )

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2_contingency
 
+from calque.links.filters import one_to_one
 from calque.measure.examples import (
     BY_HAND,
     BY_MACHINE,
@@ -20,6 +21,7 @@ from calque.measure.examples import (
     senses,
     turned,
 )
+from calque.text.world import far, world_pairs
 from calque.types import Bitext, WordPairs
 
 SENTENCES = [
@@ -175,6 +177,40 @@ def test_the_rule_for_machines_is_that_of_brute_force() -> None:
             table = [[k, a - k], [b - k, total - a - b + k]]
             strong = k > a * b / total and chi2_contingency(table, False, "log-likelihood").statistic > 10.83
             assert (word in told) == (k >= 2 and k >= 0.1 * max(a, b) and strong)
+
+
+def test_translations_that_keep_the_same_company_are_one_sense() -> None:
+    """Details and Einzelheiten stand among the same words, Feder and Frühling do not."""
+    rng = np.random.default_rng(0)
+    around = {"Details": 0, "Einzelheiten": 0, "Feder": 1, "Frühling": 2}
+    means = {"Details": "detail", "Einzelheiten": "detail", "Feder": "spring", "Frühling": "spring"}
+    text = []
+    for turn in range(40):
+        for word, topic in {**around, **{f"other{k}": k for k in range(3, 30)}}.items():
+            names = [f"{'abcdefghijklmnopqrstuvwxyzäöüß'[topic]}{k}" for k in rng.integers(0, 12, 4)]
+            english = f"the the the the {means.get(word, f'x{topic}y{turn}')}"
+            text.append((english, " ".join([*names[:2], word, *names[2:]])))
+    pairs = replace(linked(text, "|".join(["4-2"] * len(text))), linker="eflomal/intersection")
+    assert [one.word for one in ambiguous(pairs)] == ["spring"]
+    both = ambiguous(pairs, replace(BY_MACHINE, company=1.0))
+    assert sorted(one.word for one in both) == ["detail", "spring"]
+
+
+def test_senses_of_the_world_are_lemmas_of_the_world() -> None:
+    """Its text tells word forms only; what is found must be different lemmas, and one lemma a sense."""
+    pairs = replace(one_to_one(world_pairs(3000, ("en", "far"))), linker="eflomal/intersection")
+    stems = {stem: lemma for lemma, stem in far.stems().items()}
+
+    def lemma(link: int) -> object:
+        word = pairs.bitext.target.word(int(pairs.sentence[link]), int(pairs.target[link]))
+        return next((stems[word[:n]] for n in range(len(word), 0, -1) if word[:n] in stems), word)
+
+    found = ambiguous(pairs)
+    assert len(found) > 15 and {"light", "match", "ran", "note"} <= {one.word for one in found}
+    for one in found:
+        lemmas = [{lemma(link) for link in sense} for sense in one.links]
+        assert all(len(sense) == 1 for sense in lemmas), one.word
+        assert len(set.union(*lemmas)) == len(lemmas), one.word
 
 
 def test_links_turned_twice_are_the_links() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from calque.cli import lexicon, measures, mining, spaces, verbs  # noqa: F401 (they register their commands)
+from calque.cli import lexicon, measures, mining, pictures, spaces, verbs  # noqa: F401 (they register their commands)
 from calque.cli.common import app, complain
 from calque.cli.help import CHOICES
 from calque.errors import CalqueError

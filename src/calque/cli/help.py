@@ -38,6 +38,16 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "calque measure sentences --encoder aligned --similarity margin \\\n"
         "    --text en,far=world/text/en-far.tsv --limit 300 --out margin",
     ),
+    "measure projection": (
+        "calque measure projection --encoder world/encoder --encoder aligned \\\n"
+        "    --pairs links/test --types 6 --out picture",
+        "calque measure projection --encoder aligned --pairs links/test \\\n"
+        "    --word bank --word star --method pca --out senses",
+    ),
+    "measure examples": (
+        "calque measure examples --encoder world/encoder --encoder aligned \\\n"
+        "    --pairs links/train --types 10 --out examples",
+    ),
     "measure lexicon": (
         "calque measure lexicon --encoder world/encoder --encoder aligned \\\n"
         "    --dictionary world/text/en-far.test.txt --include-seen --out lexicon",
@@ -57,6 +67,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "measure correlation": (
         "calque measure correlation alike distances \\\n    --x cka/linear --y auc --out related",
+    ),
+    "measure all": (
+        "calque measure all --encoder model --encoder trained --pairs links/test \\\n"
+        "    --dictionary world/text/en-far.test.txt --include-seen --out everything",
     ),
     "report": ("calque report words",),
     "encode": (
@@ -102,6 +116,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "margin": ("ratio", "distance", "absolute"),
     "strategy": ("max", "intersection", "forward", "backward"),
     "variant": ("contextual", "first-occurrence", "program"),
+    "projection": ("tsne", "pca"),
     "similarity": ("csls", "cosine", "margin"),
     "breakdowns": ("pos", "rank-gap", "script", "pieces", "sense", "seen"),
     "vectors": ("anchors", "embeddings", "static"),

@@ -6,6 +6,7 @@ are told apart by translations, but not every translation is one:
 - forms of one word are one translation;
 - translations that another word has as well are synonyms, and one sense: `flat` is `eben` and `Wohnung`, and
   no other word is both, but `attack` is `Angriff` and `Anschlag`, and so is `assault` (semantic mirrors);
+- so are translations that keep the same company: `Details` and `Einzelheiten` stand among the same words;
 - machines link wrongly, so a translation of theirs counts when it is found again, makes up a share of all
   links of either word, and goes with the word beyond chance.
 
@@ -17,8 +18,8 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
@@ -27,15 +28,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from calque.encoders.counts import learn_counts
+from calque.errors import BadInput
 from calque.stats.association import g_squared
-from calque.types import Flags, Longs, Sentences, WordPairs
+from calque.types import Flags, Floats, Longs, Sentences, Vocabulary, WordPairs
 
 #: At most so many types of a source language, occurrences of a type, and words of a sentence around one.
 TYPES, OCCURRENCES, AROUND = 24, 6, 20
 #: Translations of a type that are told apart, the most frequent first.
 _TRANSLATIONS = 20
-#: Words that begin with so many equal letters count as forms of one when synonyms are looked for.
+#: Words that begin with so many equal letters count as forms of one when translations are counted.
 _STEM = 5
+#: Company is told from so many sentences, and of words that occur in them so often.
+_COMPANY, _COMPANY_COUNT = 20_000, 5
 #: A type ranks as if its commonest sense had been met so many times more: few occurrences say little.
 _DOUBT = 5
 
@@ -45,19 +50,21 @@ class Trust:
     """Which translations count as such, and which types are too common to be asked about.
 
     A translation has at least `least` links with the word, which are `share` of the word's and `back` of its
-    own, and goes with it beyond chance (`beyond`, G²). The commonest types that make up `common` of the
-    running words are aside.
+    own, and goes with it beyond chance (`beyond`, G²). Two of them keep the same `company` when they are
+    nearer by the words around them than this share of all pairs of words. The commonest types that make up
+    `common` of the running words are aside.
     """
 
     least: int = 1
     share: float = 0.0
     back: float = 0.0
     beyond: float = -math.inf
+    company: float = 1.0
     common: float = 0.45
 
 
 BY_HAND = Trust()
-BY_MACHINE = Trust(least=2, share=0.1, back=0.25, beyond=10.83, common=0.6)
+BY_MACHINE = Trust(least=2, share=0.1, back=0.15, beyond=10.83, company=0.95, common=0.6)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,10 +112,13 @@ class Ambiguous:
     links: tuple[tuple[int, ...], ...]
 
     @property
-    def rank(self) -> tuple[float, int, str]:
-        """By entropy, few occurrences saying little; then the more frequent."""
+    def rank(self) -> tuple[float, float, int, str]:
+        """By the entropy of senses that are met again and again; then of all; then the more frequent."""
         first, *others = self.counts
-        return -round(entropy([first + _DOUBT, *others]), 9), -sum(self.counts), self.word
+        often, all_of_them = (
+            [first + _DOUBT, *(max(count - less, 0) for count in others)] for less in (2, 0)
+        )
+        return -round(entropy(often), 9), -round(entropy(all_of_them), 9), -sum(self.counts), self.word
 
 
 def senses(
@@ -162,15 +172,18 @@ def ambiguous(pairs: WordPairs, trust: Trust | None = None) -> list[Ambiguous]:
     Links made by hand are trusted one by one; a machine's, which have a `/` in their linker's name, together.
     """
     trust = trust or (BY_MACHINE if "/" in pairs.linker else BY_HAND)
-    table, mirrors = _Table.of(pairs, str.casefold), _mirrors(pairs, trust)
+    table, synonyms = _Table.of(pairs, str.casefold), _Synonyms.of(pairs, trust)
     running = np.bincount(table.types[pairs.bitext.source.ids], minlength=len(table.names))
     rows = np.flatnonzero(table.trusted(trust) & ~commonest(running, trust.common)[table.source])
     cuts = np.flatnonzero(np.diff(table.source[rows], prepend=-1))
+    forms = [word.casefold() for word in pairs.bitext.source.vocabulary]
     found = []
     for own in np.split(rows, cuts[1:]) if len(rows) else []:
-        word = table.names[table.source[own[0]]]
-        links = {table.names[table.target[row]]: table.links(row) for row in own.tolist()}
-        groups = _groups(word, links, mirrors) if len(links) > 1 else ()
+        word, links = table.names[table.source[own[0]]], {}
+        for row in own.tolist() if len(own) > 1 else ():
+            held = table.links(row)
+            links[Counter(forms[i] for i in pairs.target_ids[held].tolist()).most_common(1)[0][0]] = held
+        groups = _groups(word, links, synonyms)
         if len(groups) > 1:
             found.append(Ambiguous(word, tuple(map(len, groups)), groups))
     return sorted(found, key=lambda one: one.rank)
@@ -178,14 +191,16 @@ def ambiguous(pairs: WordPairs, trust: Trust | None = None) -> list[Ambiguous]:
 
 @dataclass(frozen=True, eq=False)
 class _Table:
-    """Links by pair of types.
+    """Links by pair of source type and target stem.
 
-    Shape: types (vocabulary,) each word's type; source, target, count, of_source, of_target (pairs of types,)
-    in order, `count` being the links of the pair and the last two those of each of its types; order (links,)
-    row numbers of links by pair; words (pairs of types,): whether both have letters and are not one string.
+    Shape: types (vocabulary,) each word's type as a source; source, target, count, of_source, of_target
+    (pairs,) in order, `count` being the links of the pair, the last two all links of its type and of its
+    words of this stem; order (links,) row numbers of links by pair; words (pairs,): whether both have letters
+    and are not one string.
     """
 
     names: list[str]
+    stems: list[str]
     types: Longs
     source: Longs
     target: Longs
@@ -197,20 +212,31 @@ class _Table:
 
     @classmethod
     def of(cls, pairs: WordPairs, form: Callable[[str], str]) -> _Table:
-        """Types are the words that have one form."""
-        known: dict[str, int] = {}
-        numbered = [known.setdefault(form(word), len(known)) for word in pairs.bitext.source.vocabulary]
-        types = np.array(numbered, np.int64)
-        letters = np.array([any(map(str.isalpha, name)) for name in known], bool)
-        a, b = types[pairs.source_ids], types[pairs.target_ids]
-        codes, which, count = np.unique(a * len(known) + b, return_inverse=True, return_counts=True)
-        source, target = np.divmod(codes, len(known))
-        sizes = (np.bincount(side, minlength=len(known)) for side in (a, b))
-        of_source, of_target = (held[side] for held, side in zip(sizes, (source, target), strict=True))
-        other = np.bincount(which, pairs.source_ids != pairs.target_ids) > 0
-        words = letters[source] & letters[target] & other
-        order = np.argsort(which, kind="stable")
-        return cls(list(known), types, source, target, count, of_source, of_target, order, words)
+        """Source words of one form are one type. Of a stem only the words count that translate the type."""
+        vocabulary = pairs.bitext.source.vocabulary
+        (names, types), (_, folded), (stems, stem) = (
+            _numbered(vocabulary, one) for one in (form, str.casefold, _stem)
+        )
+        a, b, width = types[pairs.source_ids], folded[pairs.target_ids], len(vocabulary)
+        codes, one, which, count = np.unique(
+            a * width + b, return_index=True, return_inverse=True, return_counts=True
+        )
+        of_word = np.bincount(b)[codes % width]
+        gathered, group = np.unique(codes // width * width + stem[pairs.target_ids[one]], return_inverse=True)
+        source, target = np.divmod(gathered, width)
+        other = np.bincount(group[which], pairs.source_ids != pairs.target_ids) > 0
+        return cls(
+            names,
+            stems,
+            types,
+            source,
+            target,
+            np.bincount(group, count).astype(np.int64),
+            np.bincount(a, minlength=len(names))[source],
+            np.bincount(group, of_word).astype(np.int64),
+            np.argsort(group[which], kind="stable"),
+            _lettered(names)[source] & _lettered(stems)[target] & other,
+        )
 
     @cached_property
     def _start(self) -> Longs:
@@ -236,12 +262,64 @@ class _Table:
         return self.associated(trust) & share
 
 
-def _mirrors(pairs: WordPairs, trust: Trust) -> dict[str, set[str]]:
-    """The beginnings of source words that each beginning of a target word translates."""
-    table, held = _Table.of(pairs, _stem), defaultdict(set)
-    for row in np.flatnonzero(table.associated(trust)).tolist():
-        held[table.names[table.target[row]]].add(table.names[table.source[row]])
-    return held
+def _numbered(vocabulary: Iterable[str], form: Callable[[str], str]) -> tuple[list[str], Longs]:
+    """The forms of words, and which of them each word has. Shape: (vocabulary,)."""
+    known: dict[str, int] = {}
+    numbers = [known.setdefault(form(word), len(known)) for word in vocabulary]
+    return list(known), np.array(numbers, np.int64)
+
+
+def _lettered(names: Sequence[str]) -> Flags:
+    return np.array([any(map(str.isalpha, name)) for name in names], bool)
+
+
+@dataclass(frozen=True, eq=False)
+class _Synonyms:
+    """What tells that two words of the target language have one sense, besides their forms.
+
+    `mirrors` are the beginnings of source words that each beginning of a target word translates; `company`
+    are unit vectors of target words by the words around them, and `near` the cosine from which on two are
+    alike.
+    """
+
+    mirrors: Mapping[str, set[str]]
+    company: Mapping[str, Floats]
+    near: float
+
+    @classmethod
+    def of(cls, pairs: WordPairs, trust: Trust) -> _Synonyms:
+        table, mirrors = _Table.of(pairs, _stem), defaultdict(set)
+        for row in np.flatnonzero(table.associated(trust)).tolist():
+            mirrors[table.stems[table.target[row]]].add(table.names[table.source[row]])
+        return cls(
+            mirrors, *(_company(pairs.bitext.target, trust.company) if trust.company < 1 else ({}, 1.0))
+        )
+
+    def alike(self, word: str, a: str, b: str) -> bool:
+        """Whether two translations of a word are one sense of it."""
+        if same_word(a, b) or self._others(word, a) & self._others(word, b):
+            return True
+        return (
+            a in self.company and b in self.company and float(self.company[a] @ self.company[b]) > self.near
+        )
+
+    def _others(self, word: str, translation: str) -> set[str]:
+        return self.mirrors.get(_stem(translation), set()) - {_stem(word)}
+
+
+def _company(text: Sentences, share: float) -> tuple[dict[str, Floats], float]:
+    """Unit vectors of the words of a text, whatever their case, and a cosine that few pairs of them reach."""
+    part = text.select(np.linspace(0, len(text) - 1, min(len(text), _COMPANY)).round().astype(np.int64))
+    names, types = _numbered(text.vocabulary, str.casefold)
+    folded = replace(part, ids=types[part.ids].astype(np.int32), vocabulary=Vocabulary.of(names), tags=None)
+    try:
+        table = learn_counts(folded, min_count=_COMPANY_COUNT)
+    except BadInput:
+        return {}, 1.0
+    vectors = table.vectors / np.linalg.norm(table.vectors, axis=1, keepdims=True).clip(1e-12)
+    first, second = np.random.default_rng(0).integers(0, len(vectors), (2, 100_000))
+    cosines = np.einsum("nd,nd->n", vectors[first], vectors[second])
+    return dict(zip(table.words, vectors, strict=True)), float(np.quantile(cosines, share))
 
 
 def commonest(counts: Longs, share: float) -> Flags:
@@ -263,19 +341,16 @@ def entropy(counts: Sequence[int]) -> float:
     >>> entropy([1, 1]), entropy([2, 1, 1])
     (1.0, 1.5)
     """
-    shares = [count / sum(counts) for count in counts]
+    shares = [count / sum(counts) for count in counts if count]
     return -sum(share * math.log2(share) for share in shares)
 
 
-def _groups(
-    word: str, held: Mapping[str, Sequence[int]], mirrors: Mapping[str, set[str]]
-) -> tuple[tuple[int, ...], ...]:
-    """Links by sense, forms of one translation and its synonyms together; the most frequent first."""
+def _groups(word: str, held: Mapping[str, Sequence[int]], synonyms: _Synonyms) -> tuple[tuple[int, ...], ...]:
+    """Links by sense, translations that are alike together; the most frequent first."""
     told = sorted(held, key=lambda one: (-len(held[one]), one))[:_TRANSLATIONS]
-    also = {one: mirrors.get(_stem(one), set()) - {_stem(word)} for one in told}
     group = {one: {one} for one in told}
     for a, b in combinations(told, 2):
-        if group[a] is not group[b] and (same_word(a, b) or also[a] & also[b]):
+        if group[a] is not group[b] and synonyms.alike(word, a, b):
             merged = group[a] | group[b]
             group.update(dict.fromkeys(merged, merged))
     parts = {id(one): one for one in group.values()}.values()
@@ -351,7 +426,7 @@ def turns(links: Sequence[Sequence[int]]) -> list[int]:
 
 def _occurrence(finds: Finds, found: Mapping[str, Longs], link: int) -> dict[str, Any]:
     pairs = finds.pairs
-    query = _word(pairs.bitext.source, int(pairs.sentence[link]), int(pairs.source[link]))
+    query = in_sentence(pairs.bitext.source, int(pairs.sentence[link]), int(pairs.source[link]))
     right = int(finds.right[link])
     return {
         "query": query["word"],
@@ -367,10 +442,10 @@ def _occurrence(finds: Finds, found: Mapping[str, Longs], link: int) -> dict[str
 
 def _found(text: Sentences, place: int) -> dict[str, Any]:
     sentence = int(np.searchsorted(text.offsets, place, "right")) - 1
-    return _word(text, sentence, place - int(text.offsets[sentence]))
+    return in_sentence(text, sentence, place - int(text.offsets[sentence]))
 
 
-def _word(text: Sentences, sentence: int, index: int) -> dict[str, Any]:
+def in_sentence(text: Sentences, sentence: int, index: int) -> dict[str, Any]:
     """A word in its sentence; of a long one the part around the word."""
     words = text[sentence]
     start = max(index - AROUND, 0)

@@ -104,7 +104,7 @@ def word_retrieval(
     layers: Mapping[str, Sequence[int]] | Sequence[int],
     *,
     seen: AbstractSet[tuple[str, str]] = frozenset(),
-    options: RetrievalOptions = RetrievalOptions(),  # noqa: B008 (frozen)
+    options: RetrievalOptions = RetrievalOptions(),
     breakdowns: Sequence[str] = (),
     frequencies: tuple[Frequencies, Frequencies] | None = None,
     recipe: str = "",

@@ -1,0 +1,186 @@
+"""`calque measure projection`, `examples` and `all`: what a person looks at, and everything at once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from calque.cli.common import (
+    AsJson,
+    DeviceName,
+    DtypeName,
+    Encoders,
+    Labels,
+    Layers,
+    Limit,
+    MaxLength,
+    Out,
+    Overwrite,
+    Pairs,
+    PoolingName,
+    Prefix,
+    Quiet,
+    Revision,
+    Rounds,
+    Seed,
+    SimilarityName,
+    Standing,
+    measure_app,
+    settings,
+    showing,
+    tell,
+)
+from calque.cli.help import Verb, choice, screen
+from calque.cli.measures import _tell_run
+
+
+@measure_app.command("projection", cls=Verb)
+def measure_projection_command(
+    context: typer.Context,
+    encoders: Encoders,
+    pairs: Pairs,
+    out: Out,
+    labels: Labels = None,
+    layers: Layers = "last",
+    words: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--word", metavar="<word>", help="A word to draw, of either language; may be given again."
+        ),
+    ] = None,
+    types: Annotated[int, typer.Option(help="Without --word: so many, the most frequent.")] = 12,
+    occurrences: Annotated[int, typer.Option(help="Links to draw of each word.")] = 15,
+    projection: Annotated[str, choice("projection", "How vectors come onto a plane", "--method")] = "tsne",
+    perplexity: Annotated[
+        float | None, typer.Option(help="Of t-SNE, by default 30 or a third of the points.")
+    ] = None,
+    rounds: Rounds = 1000,
+    limit: Limit = None,
+    pooling: PoolingName = None,
+    revision: Revision = None,
+    prefix: Prefix = None,
+    max_length: MaxLength = 512,
+    overwrite: Overwrite = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+    device: DeviceName = "auto",
+    dtype: DtypeName = "float32",
+    seed: Seed = 0,
+) -> None:
+    """The same words of two languages on a plane in every encoder, and what the picture is worth."""
+    from calque.pipeline import measure_projection
+
+    standing = Standing(out)
+    with showing(quiet, as_json):
+        run = measure_projection(
+            encoders,
+            pairs,
+            out=out,
+            overwrite=overwrite,
+            device=device,
+            **settings(context, "encoders", "pairs"),
+        )
+    told = (
+        f"{run.counts['points']:,} points of {run.counts['words']:,} words; `calque report {out}` draws them"
+    )
+    _tell_run(run, told, str(standing), quiet=quiet, as_json=as_json)
+
+
+@measure_app.command("examples", cls=Verb)
+def measure_examples_command(
+    context: typer.Context,
+    encoders: Encoders,
+    pairs: Pairs,
+    out: Out,
+    labels: Labels = None,
+    layers: Layers = "last",
+    types: Annotated[int, typer.Option(help="Words to choose in each language.")] = 20,
+    occurrences: Annotated[int, typer.Option(help="Sentences to show of each word.")] = 4,
+    sentences: Annotated[int, typer.Option(help="Sentences to search among.")] = 300,
+    similarity: SimilarityName = "csls",
+    radius_k: Annotated[int, typer.Option(help="Neighbours of CSLS.")] = 10,
+    rounds: Rounds = 1000,
+    limit: Limit = None,
+    pooling: PoolingName = None,
+    revision: Revision = None,
+    prefix: Prefix = None,
+    max_length: MaxLength = 512,
+    overwrite: Overwrite = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+    device: DeviceName = "auto",
+    dtype: DtypeName = "float32",
+    seed: Seed = 0,
+) -> None:
+    """What ambiguous words find in the other language, right and wrong, for a person to read."""
+    from calque.pipeline import measure_examples
+
+    standing = Standing(out)
+    with showing(quiet, as_json):
+        run = measure_examples(
+            encoders,
+            pairs,
+            out=out,
+            overwrite=overwrite,
+            device=device,
+            **settings(context, "encoders", "pairs"),
+        )
+    told = f"{run.counts['types']:,} ambiguous words, chosen by the entropy of their translations"
+    _tell_run(run, told, str(standing), quiet=quiet, as_json=as_json)
+
+
+@measure_app.command("all", cls=Verb)
+def measure_all_command(
+    context: typer.Context,
+    encoders: Encoders,
+    pairs: Pairs,
+    out: Out,
+    dictionary: Annotated[
+        list[str] | None,
+        typer.Option(metavar="<file>", help="Dictionary for lexicon induction; may be given again."),
+    ] = None,
+    labels: Labels = None,
+    layers: Layers = "all",
+    include_seen: Annotated[
+        bool, typer.Option("--include-seen", help="Keep word pairs seen in training, as a breakdown.")
+    ] = False,
+    rounds: Rounds = 1000,
+    limit: Limit = None,
+    pooling: PoolingName = None,
+    revision: Revision = None,
+    prefix: Prefix = None,
+    max_length: MaxLength = 512,
+    overwrite: Overwrite = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+    device: DeviceName = "auto",
+    dtype: DtypeName = "float32",
+    seed: Seed = 0,
+) -> None:
+    """Words, lexicon, sentences, CKA, distances and projection, one after the other, for one page."""
+    from calque.pipeline import measure_all
+
+    def told(line: str) -> None:
+        if not quiet and not as_json:
+            screen.print(line, markup=False, highlight=False, soft_wrap=True)
+
+    with showing(quiet, as_json):
+        run = measure_all(
+            encoders,
+            pairs,
+            dictionary=dictionary or (),
+            out=out,
+            overwrite=overwrite,
+            device=device,
+            tell=told,
+            **settings(context, "encoders", "pairs", "dictionary"),
+        )
+    if quiet:
+        return
+    from calque.report.collect import collect
+    from calque.report.tables import verdict_line
+
+    verdicts = {name: verdict_line(collect(one.folder)) for name, one in run.runs.items()}
+    record = {"folder": run.folder, "verdicts": verdicts, "failed": run.failed}
+    tell(quiet, as_json, record, "", *verdicts.values(), f"`calque report {out}` shows all on one page")

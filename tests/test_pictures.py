@@ -1,0 +1,142 @@
+"""`calque measure projection`, `examples` and `all` on a small corpus: folders, runs again, mistakes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import small_corpus
+from calque.errors import BadInput, BadSetting
+from calque.pipeline import align, measure_all, measure_examples, measure_projection, report
+from calque.report.collect import collect
+
+FAST = {"rounds": 20, "device": "cpu"}
+
+
+@pytest.fixture(scope="module")
+def aligned(corpus: Path, bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("aligned") / "after"
+    align(str(bert), corpus / "links" / "train", out=folder, layers="all", method="centring")
+    return folder
+
+
+def read(folder: Path, name: str) -> list[dict[str, object]]:
+    return json.loads((folder / "artifacts" / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def test_the_same_words_before_and_after(corpus: Path, bert: Path, aligned: Path, tmp_path: Path) -> None:
+    given = {"labels": ("before", "after"), "types": 4, "occurrences": 6, "perplexity": 6.0, **FAST}
+    pairs = corpus / "links" / "test"
+    run = measure_projection([bert, aligned], pairs, out=tmp_path / "p", layers="0,last", **given)
+    pictures = read(run.folder, "projections")
+    assert [(one["encoder"], one["layer"]) for one in pictures] == [
+        ("before", 0), ("before", 3), ("after", 0), ("after", 3),
+    ]  # fmt: skip
+    points = [one["points"] for one in pictures]
+    assert {len(one) for one in points} == {run.counts["points"]}
+    assert all(np.isfinite([p["x"], p["y"]]).all() for one in points for p in one)
+    assert {(p["word"], p["language"]) for p in points[0]} <= {
+        *((word, "en") for word in small_corpus.INTO), *((word, "de") for word in small_corpus.INTO.values()),
+    }  # fmt: skip
+    alone = {**given, "labels": ("before",)}
+    again = measure_projection(bert, pairs, out=tmp_path / "q", layers="0", **alone)
+    assert read(again.folder, "projections") == pictures[:1], "the same for a seed"
+    words = {"words": ("cat", "Hund"), "projection": "pca"}
+    named = measure_projection(bert, pairs, out=tmp_path / "r", **words, **FAST)
+    assert {p["group"] for p in read(named.folder, "projections")[0]["points"]} == {"cat", "hund"}
+    with pytest.raises(BadInput, match=r"no link of 'catt' .*did you mean cat"):
+        measure_projection(bert, pairs, out=tmp_path / "s", words=("catt",), **FAST)
+    with pytest.raises(BadSetting, match=r"perplexity 500 with .* points"):
+        measure_projection(bert, pairs, out=tmp_path / "s", perplexity=500, **FAST)
+    assert not (tmp_path / "s").exists()
+
+
+@pytest.fixture(scope="module")
+def ambiguous(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The small corpus, but for `mat`, which is Matte or Deckel."""
+    from calque.pipeline import link
+
+    folder = tmp_path_factory.mktemp("ambiguous")
+    rng = np.random.default_rng(1)
+    lines, links = [], []
+    for k in range(80):
+        words = ["the"] * 4 + rng.choice([*small_corpus.INTO], 3).tolist() + ["mat", f"x{k}"]
+        into = {**small_corpus.INTO, "mat": ("Matte", "Deckel")[k % 2], f"x{k}": f"y{k}"}
+        lines.append(f"{' '.join(words)}\t{' '.join(into[word] for word in words)}\n")
+        links.append(" ".join(f"{i}-{i}" for i in range(len(words))) + "\n")
+    (folder / "text.tsv").write_text("".join(lines), encoding="utf-8")
+    (folder / "gold.links").write_text("".join(links))
+    given = {"tokenised": True, "links": str(folder / "gold.links"), "keep_duplicates": True}
+    link(folder / "text.tsv", ("en", "de"), out=folder / "links", **given)
+    return folder / "links" / "train"
+
+
+def test_ambiguous_words_in_a_run_of_their_own(ambiguous: Path, bert: Path, tmp_path: Path) -> None:
+    given = {"occurrences": 6, "sentences": 40, **FAST}
+    run = measure_examples(bert, ambiguous, out=tmp_path / "e", **given)
+    told = {(one["languages"][0], one["word"]): one for one in read(run.folder, "senses")}
+    assert ("en", "mat") in told and len(told["en", "mat"]["occurrences"]) == 6
+    assert run.counts["sentences"] == 40 and {r.task for r in run.results} == {"ambiguous-words"}
+    assert collect(run.folder).senses
+    with pytest.raises(BadSetting, match="one layer"):
+        measure_examples(bert, ambiguous, out=tmp_path / "f", layers="all", **given)
+
+
+def test_ambiguous_words_are_missed_politely(corpus: Path, bert: Path, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="no word has two senses"):
+        measure_examples(bert, corpus / "links" / "test", out=tmp_path / "e", **FAST)
+    assert not (tmp_path / "e").exists()
+
+
+# ------------------------------------------------------------------------------------------ everything
+
+
+def test_all_measures_in_folders_of_their_own(
+    corpus: Path, bert: Path, aligned: Path, tmp_path: Path
+) -> None:
+    dictionary = tmp_path / "en-de.txt"
+    dictionary.write_text((corpus / "words.txt").read_text(encoding="utf-8"), encoding="utf-8")
+    lines: list[str] = []
+    given = {"dictionary": dictionary, "include_seen": True, "limit": 15, "tell": lines.append, **FAST}
+    run = measure_all([bert, aligned], corpus / "links" / "test", out=tmp_path / "all", **given)
+    names = ["words", "lexicon", "sentences", "cka", "distances", "projection"]
+    assert list(run.runs) == names and not run.failed
+    assert [line.split()[3] for line in lines] == names and all("done in" in line for line in lines)
+    assert {part.folder.name for part in collect(tmp_path / "all").parts} == set(names)
+    page = report(tmp_path / "all").read_text(encoding="utf-8")
+    assert all(name in page for name in names)
+
+    lines.clear()
+    (tmp_path / "all" / "cka" / "results.jsonl").write_text("", encoding="utf-8")
+    again = measure_all([bert, aligned], corpus / "links" / "test", out=tmp_path / "all", **given)
+    assert all("already there" in line for line in lines) and not again.runs["cka"].results, "not done again"
+    assert again.runs["words"].results == run.runs["words"].results
+
+
+def test_a_measure_that_cannot_be_done_does_not_stop_the_others(
+    corpus: Path, bert: Path, tmp_path: Path
+) -> None:
+    dictionary, lines = tmp_path / "en-de.txt", []
+    dictionary.write_text("nobody niemand\n", encoding="utf-8")
+    given = {"dictionary": dictionary, "limit": 15, "tell": lines.append, **FAST}
+    run = measure_all(bert, corpus / "links" / "test", out=tmp_path / "all", **given)
+    assert "lexicon" in run.failed and "lexicon" not in run.runs and len(run.runs) == 5
+    assert any(line.startswith("2 of 6: lexicon not done: ") for line in lines)
+    assert not (tmp_path / "all" / "lexicon").exists()
+
+
+def test_mistakes_that_concern_all_are_told_at_once(corpus: Path, bert: Path, tmp_path: Path) -> None:
+    lines: list[str] = []
+    pairs = corpus / "links" / "test"
+    with pytest.raises(BadInput, match="no word pairs here"):
+        measure_all(bert, tmp_path / "nowhere", out=tmp_path / "all", tell=lines.append)
+    with pytest.raises(BadSetting, match="one different label each"):
+        measure_all(bert, pairs, out=tmp_path / "all", labels=("a", "b"), tell=lines.append)
+    with pytest.raises(BadSetting, match="holds a run of its own"):
+        measure_all(bert, pairs, out=corpus / "links", tell=lines.append)
+    with pytest.raises(BadSetting, match="no layer '9'"):
+        measure_all(bert, pairs, out=tmp_path / "all", layers="9", tell=lines.append)
+    assert not lines and not (tmp_path / "all").exists()
