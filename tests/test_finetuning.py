@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tiny_encoders
+import torch
 from safetensors.torch import load_file
 
 from calque.align.finetune import FinetuneOptions
@@ -53,7 +54,6 @@ def apart(encoder: Any, links: Path) -> float:
 def test_linked_words_come_nearer_and_transformers_alone_gives_the_same(
     method: str, encoder: Path, links: Path, tmp_path: Path
 ) -> None:
-    import torch
     from transformers import AutoModel
 
     out = tmp_path / "out"
@@ -150,6 +150,21 @@ def test_collapse_stops_with_the_last_good_encoder(bert: Path, links: Path, tmp_
     assert not (tmp_path / "out").exists()
     kept = open_encoder(str(tmp_path / "out.last-good"))
     assert isinstance(kept, AlignedEncoder) and np.isfinite(apart(kept, links / "test"))
+
+
+def test_an_encoder_that_has_all_words_in_one_place_is_not_taken_for_collapsed(
+    links: Path, tmp_path: Path
+) -> None:
+    made = tiny_encoders.build("bert")
+    last = made.model.encoder.layer[-1].output.LayerNorm
+    with torch.no_grad():
+        last.weight.mul_(0.01)
+        last.bias.fill_(1.0)
+    made.save(tmp_path / "narrow")
+    settings = SMALL | {"steps": 30, "learning_rate": 1e-4}
+    align(str(tmp_path / "narrow"), links / "train", out=tmp_path / "out", method="weak", **settings)
+    steps = [json.loads(line) for line in (tmp_path / "out" / "artifacts" / "steps.jsonl").open()]
+    assert steps[0]["watched"]["unrelated cosine"] > 0.97
 
 
 @pytest.mark.parametrize("name", preset_names())

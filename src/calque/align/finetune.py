@@ -267,6 +267,14 @@ class FinetuneTask:
             for level in levels
         }
 
+    @torch.no_grad()
+    def unrelated(self) -> float:
+        """Mean cosine of words that are not linked, as the encoder has it now, in the first batch."""
+        rows = self.batches(0)[0]
+        read = self._read(rows, np.arange(len(rows)))
+        last = self._vectors(read.batch)[-1]
+        return unrelated_cosine(self._linked(read, last, last), Crew.alone(self.encoder.device))
+
     # -------------------------------------------------------------------------------------- one batch
 
     def _read(self, rows: Longs, numbers: Longs) -> Read:

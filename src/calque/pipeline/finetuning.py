@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, nullcontext
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -44,7 +44,7 @@ class FinetuneRecipe(EncoderRecipe):
     its regulariser are explained by `FinetuneOptions`, those of the training by `TrainOptions`. `dev` are
     links on which retrieval is scored every `evaluate_every` steps: the best weights stay. `lora` is the rank
     of the adapters that are trained in place of the weights, 0 for none. Training stops when the mean cosine
-    of unrelated words passes `max_unrelated`.
+    of unrelated words passes `max_unrelated`, or, where the original has it higher, half of the way to 1.
     """
 
     verb: ClassVar[str] = "align"
@@ -113,8 +113,7 @@ class FinetuneRecipe(EncoderRecipe):
 
     def training(self, **how: Any) -> TrainOptions:
         """How it is trained."""
-        chosen = {"bounds": {UNRELATED: self.max_unrelated}, "evaluate_every": self.evaluate_every}
-        return TrainOptions(**self._named_as(TrainOptions) | chosen | how)
+        return TrainOptions(**self._named_as(TrainOptions) | {"evaluate_every": self.evaluate_every} | how)
 
     def _named_as(self, options: type) -> dict[str, Any]:
         """The settings that have the names of these options."""
@@ -162,6 +161,9 @@ def finetune(
             encoder, loaded, seed=recipe.seed, batches=recipe.batches, cache=Cache()
         )
         score = _scorer(encoder, task, dev) if dev else None
+        # Some encoders have all words that near each other from the start: they collapse later.
+        collapse = max(recipe.max_unrelated, (1 + task.unrelated()) / 2)
+        options = replace(options, bounds={UNRELATED: collapse})
         try:
             log = train(task, options, work, evaluate=score, resume=resume)
         except TrainingStopped as stopped:
