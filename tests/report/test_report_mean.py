@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from calque.report.collect import collect
-from calque.report.mean import Gains, mean_interval, mean_panel, mean_test, verdict_layer
+from calque.report.mean import Gains, mean_intervals, mean_panel, mean_test, verdict_layer
 from calque.report.tables import summary_table, verdict_line
 from calque.report.verdict import Compared, compared
 
@@ -37,9 +37,38 @@ def test_the_interval_is_that_of_the_mean_of_means() -> None:
         draws.append(
             np.mean([np.average(g.gain, weights=np.maximum(times[g.sentence], 1e-12)) for g in (one, other)])
         )
-    found = mean_interval([one, other], rounds=2000)
+    (found,) = mean_intervals([[one, other]], rounds=2000)
     assert (found.low, found.high) == pytest.approx(np.quantile(draws, [0.025, 0.975]), abs=0.004)
     assert found.high - found.low < 0.05, "that languages differ is no uncertainty about their mean"
+
+
+def test_figures_resampled_together_are_those_of_each_alone() -> None:
+    """Whether they are over the same sentences or not."""
+    rng = np.random.default_rng(5)
+    sentences = np.repeat(np.arange(40), 3)
+    held = [[Gains(rng.random(120), sentences), Gains(rng.random(60), sentences[::2])] for _ in range(3)]
+    held.insert(1, [Gains(rng.random(50), rng.integers(0, 25, 50))])
+    for one, together in zip(held, mean_intervals(held), strict=True):
+        (alone,) = mean_intervals([one])
+        assert (together.low, together.high) == pytest.approx((alone.low, alone.high), abs=1e-12)
+    assert mean_intervals([]) == []
+
+
+def test_a_figure_that_is_not_the_mean_of_its_items_is_not_resampled(five: Path) -> None:
+    """Such as a quotient: its mean over languages is told without interval and test."""
+    from dataclasses import replace
+
+    panels = [
+        replace(panel, results=tuple(replace(r, value=r.value / 2) for r in panel.results))
+        for panel in collect(five).panels
+    ]
+    mean = mean_panel(panels)
+    assert mean.score("base", 1).low is None and mean.change("centring", 1).p is None
+
+
+def test_what_stands_beside_is_not_tested(five: Path) -> None:
+    mean = mean_panel(collect(five).panels, judged=False)
+    assert mean.change("centring", 1).p is None and mean.change("centring", 1).low is not None
 
 
 def test_one_language_alone_is_its_own_mean(five: Path) -> None:

@@ -40,45 +40,39 @@ def shared_layers(panels: Sequence[Panel]) -> tuple[int | None, ...]:
     )
 
 
-def mean_panel(panels: Sequence[Panel]) -> Panel:
-    """The mean of several languages as a panel: scores and differences at every layer, with intervals; tests
-    at the layers that are judged, which are the verdict's own and the last."""
+def mean_panel(panels: Sequence[Panel], *, judged: bool = True) -> Panel:
+    """The mean of several languages as a panel: scores and differences at every layer, with intervals; where
+    it is judged, tests at the layers that the verdict is about, which are its own and the last."""
     first, layers = panels[0], shared_layers(panels)
-    scores = [
-        _with_interval(panels, score)
-        for name in first.encoders
-        for layer in layers
-        if (score := _mean(panels, name, layer))
-    ]
-    judged = {verdict_layer(panels), *layers[-1:]}
-    changes = [
-        change
-        for name in first.encoders
-        for layer in layers
-        if (change := _change(panels, name, layer, tested=layer in judged))
-    ]
-    return replace(first, results=(*scores, *changes), name=f"mean of {len(panels)} languages")
+    places = [(name, layer) for name in first.encoders for layer in layers]
+    items = {at: _values(panels, *at) for at in places}
+    tested = {verdict_layer(panels), *layers[-1:]} if judged else set()
+    made: list[tuple[Result, Sequence[Gains] | None]] = []
+    for name, layer in places:
+        if score := _mean(panels, name, layer):
+            made.append((score, items[name, layer]))
+    for name, layer in places:
+        change = _plain_mean([panel.change(name, layer) for panel in panels])
+        if change is not None and change.baseline is not None:
+            gains = _differences(items.get((change.baseline, layer)), items[name, layer])
+            if gains is not None:
+                p = mean_test(gains) if layer in tested else None
+                change = replace(change, p=p, note="permutation")
+            made.append((change, gains))
+    ends = iter(mean_intervals([gains for _, gains in made if gains is not None]))
+    results = tuple(r if gains is None else replace(r, **asdict(next(ends))) for r, gains in made)
+    return replace(first, results=results, name=f"mean of {len(panels)} languages")
 
 
 def _mean(panels: Sequence[Panel], encoder: str, layer: int | None) -> Result | None:
     return _plain_mean([panel.score(encoder, layer) for panel in panels])
 
 
-def _with_interval(panels: Sequence[Panel], mean: Result) -> Result:
-    values = _values(panels, mean.encoder, mean.layer)
-    return mean if values is None else replace(mean, **asdict(mean_interval(values)))
-
-
-def _change(panels: Sequence[Panel], encoder: str, layer: int | None, *, tested: bool) -> Result | None:
-    mean = _plain_mean([panel.change(encoder, layer) for panel in panels])
-    if mean is None or mean.baseline is None:
-        return None
-    before, after = _values(panels, mean.baseline, layer), _values(panels, encoder, layer)
+def _differences(before: Sequence[Gains] | None, after: Sequence[Gains] | None) -> list[Gains] | None:
+    """What was gained on every item of every language; None where either is not known."""
     if before is None or after is None:
-        return mean
-    gains = [replace(b, gain=b.gain - a.gain) for a, b in zip(before, after, strict=True)]
-    p = mean_test(gains) if tested else None
-    return replace(mean, p=p, note="permutation", **asdict(mean_interval(gains)))
+        return None
+    return [replace(b, gain=b.gain - a.gain) for a, b in zip(before, after, strict=True)]
 
 
 def _plain_mean(held: Sequence[Result | None]) -> Result | None:
@@ -99,19 +93,34 @@ class Gains:
     sentence: Longs
 
 
-def mean_interval(languages: Sequence[Gains], *, rounds: int = 1000, seed: int = 0) -> Interval:
-    """95% interval of the mean of the languages' means, sentences resampled in all languages at once."""
+def mean_intervals(
+    figures: Sequence[Sequence[Gains]], *, rounds: int = 1000, seed: int = 0
+) -> list[Interval]:
+    """95% interval of the mean of the languages' means, of every figure: sentences are resampled in all
+    languages at once. Figures over the same sentences are resampled together, which changes none of them."""
+    alike: dict[tuple[int, bytes], list[int]] = {}
+    tables = [_by_sentence(languages) for languages in figures]
+    for place, (_, sizes) in enumerate(tables):
+        alike.setdefault((len(sizes), sizes.tobytes()), []).append(place)
+    found: dict[int, Interval] = {}
+    for places in alike.values():
+        sums, sizes = np.stack([tables[place][0] for place in places]), tables[places[0]][1]
+        flat, means = sums.reshape(-1, sums.shape[-1]), []
+        for weights in resamples(sums.shape[-1], rounds, seed):
+            total = (weights @ flat.T).reshape(len(weights), *sums.shape[:2])
+            means.append((total / np.maximum(weights @ sizes.T, 1)[:, None]).mean(2))
+        low, high = np.quantile(np.concatenate(means), [0.025, 0.975], axis=0)
+        found |= {place: Interval(float(a), float(b)) for place, a, b in zip(places, low, high, strict=True)}
+    return [found[place] for place in range(len(figures))]
+
+
+def _by_sentence(languages: Sequence[Gains]) -> tuple[Doubles, Doubles]:
+    """Sums and numbers of items, of sentences that have any. Shape: both (languages, sentences)."""
     count = int(max(one.sentence.max() for one in languages)) + 1
-    sums = np.stack([np.bincount(one.sentence, one.gain, count) for one in languages])
-    sizes = np.stack([np.bincount(one.sentence, minlength=count) for one in languages])
+    sums = [np.bincount(one.sentence, one.gain, count) for one in languages]
+    sizes = np.array([np.bincount(one.sentence, minlength=count) for one in languages], np.float64)
     used = sizes.any(0)
-    sums, sizes = sums[:, used], sizes[:, used]
-    means = [
-        ((weights @ sums.T) / np.maximum(weights @ sizes.T, 1)).mean(1)
-        for weights in resamples(sums.shape[1], rounds, seed)
-    ]
-    low, high = np.quantile(np.concatenate(means), [0.025, 0.975])
-    return Interval(float(low), float(high))
+    return np.array(sums, np.float64)[:, used], sizes[:, used]
 
 
 def mean_test(languages: Sequence[Gains]) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from calque.report.collect import Panel, name_of, place_of
+from calque.report.collect import Panel, name_of, pair_name, place_of
 from calque.report.figures import After, Bars, Pair, Series, breakdown_bars, dumbbells, layer_curve
 from calque.report.svg import Mark
 from calque.report.tables import Cell, LanguageRow, Row, language_rows, rows
@@ -21,6 +21,7 @@ from calque.report.verdict import (
     capital,
     compared_lines,
     contrasted,
+    listed,
     p_value,
     points,
     signed,
@@ -117,6 +118,8 @@ class SetView:
 class MeasureView:
     """What the page shows of one measure: the figure that decides, and those beside it."""
 
+    title: str
+    asked: str
     leading: SetView
     beside: tuple[Beside, ...]
     others: tuple[SetView, ...]
@@ -130,7 +133,29 @@ def measure_view(one: Measured) -> MeasureView:
     """All that the page shows of a measure."""
     leading, drawn = _set_view(one.leading), one.leading.whole.about.drawn
     others = tuple(_other_view(held, one.leading) for held in one.beside)
-    return MeasureView(leading, () if drawn else tuple(_beside(one)), others)
+    beside = () if drawn else tuple(_beside(one))
+    return MeasureView(measure_title(one.leading), one.leading.whole.about.asked, leading, beside, others)
+
+
+def measure_title(held: Compared) -> str:
+    """What was done, in which languages."""
+    task, languages = held.panels[0].about, [panel.languages for panel in held.panels]
+    done = capital(task.title or task.name)
+    if task.mutual or len({source for source, _ in languages}) > 1:
+        return f"{done}: {pairs_name(languages)}"
+    others = listed([name_of(target) for _, target in languages])
+    named = f"{done} from {name_of(languages[0][0])} to {others}"
+    return named if all(panel.directions == ("forward",) for panel in held.panels) else f"{named}, and back"
+
+
+def pairs_name(languages: Sequence[tuple[str, str]]) -> str:
+    """Pairs of languages: one with others where they share it, alone where it is compared with itself."""
+    pairs = list(dict.fromkeys(languages))
+    if all(source == target for source, target in pairs):
+        return listed([name_of(source) for source, _ in pairs])
+    if len({source for source, _ in pairs}) > 1:
+        return listed(list(map(pair_name, pairs)))
+    return f"{name_of(pairs[0][0])} with {listed([name_of(target) for _, target in pairs])}"
 
 
 def _set_view(held: Compared) -> SetView:

@@ -20,7 +20,7 @@ from calque.report.ambiguous import Word, words
 from calque.report.collect import Run, collect, name_of, pair_name, place_of, spread
 from calque.report.figures import links_grid
 from calque.report.made import advice, command, cost, counts, flat
-from calque.report.measures import MeasureView, coloured, measure_view
+from calque.report.measures import MeasureView, coloured, measure_view, pairs_name
 from calque.report.parts import Advice, Example
 from calque.report.pictures import side_by_side
 from calque.report.sentences import sentence
@@ -202,11 +202,14 @@ class RunView:
     @property
     def lines(self) -> list[Line]:
         """The run in the overview: a line a measure, or one for a run that measured nothing."""
-        return [_line(one) for one in self.measures] or [Line(self.title, "", self.links_line, ())]
+        found = [_line(one, self.title) for one in self.measures]
+        return found or [Line(self.title, "", self.links_line, ())]
 
 
-def _line(view: MeasureView) -> Line:
+def _line(view: MeasureView, title: str) -> Line:
     held = view.leading.held
+    if held.whole.about.drawn:
+        return Line(title, "", held.headline, ())
     words = {verdict.word for verdict in held.verdicts} - {UNTESTED}
     sign = words.pop() if len(words) == 1 else ""
     figures = tuple(f"{one.encoder} {one.figures}" for one in view.leading.judged)
@@ -223,7 +226,7 @@ def _run_view(
     return RunView(
         run,
         anchor,
-        run.about.title if run.about else _title(run),
+        run.about.title if run.about else _title(run, measures),
         run.about.summary if run.about else _summary(run, found),
         measures,
         tuple(map(heat_view, spread(run.heatmaps, limits.heatmaps))),
@@ -242,7 +245,7 @@ def _run_view(
         tuple((name, str(value)) for name, value in flat(run.environment)),
         next((r.signature for r in _headline_first(run) if r.signature), ""),
         command(run),
-        markdown(run) if run.panels or run.link_scores else "",
+        markdown(run, found) if run.panels or run.link_scores else "",
         run.about.next if run.about else advice(run),
     )
 
@@ -260,29 +263,11 @@ def _encoders(run: Run) -> tuple[str, ...]:
 # ------------------------------------------------------------------------------------- title and summary
 
 
-def _title(run: Run) -> str:
-    """What was done, in which languages."""
-    tasks = list(dict.fromkeys(panel.about for panel in run.panels))
-    languages = [panel.languages for panel in run.panels]
-    if not tasks:
-        return _pictured(run)
-    if all(task.drawn for task in tasks) and run.scatters:
-        return run.scatters[0].title if len(run.scatters) == 1 else tasks[0].title
-    done = capital(listed([task.title or task.name for task in tasks]))
-    if len({source for source, _ in languages}) > 1 or any(task.mutual for task in tasks):
-        return f"{done}: {_pairs(languages)}"
-    others = list(dict.fromkeys(name_of(target) for _, target in languages))
-    named = f"{done} from {name_of(languages[0][0])} to {listed(others)}"
-    return named if all(panel.directions == ("forward",) for panel in run.panels) else f"{named}, and back"
-
-
-def _pairs(languages: Sequence[tuple[str, str]]) -> str:
-    """Pairs of languages: one with others where they share it, alone where it is compared with itself."""
-    pairs = list(dict.fromkeys(languages))
-    if len({source for source, _ in pairs}) > 1:
-        return listed(list(map(pair_name, pairs)))
-    source, others = pairs[0][0], [target for _, target in pairs if target != pairs[0][0]]
-    return f"{name_of(source)} with {listed(list(map(name_of, others)))}" if others else name_of(source)
+def _title(run: Run, measures: Sequence[MeasureView]) -> str:
+    """What was done, in which languages; of several measures the first."""
+    if measures and not (measures[0].leading.held.whole.about.drawn and len(run.scatters) == 1):
+        return measures[0].title
+    return _pictured(run)
 
 
 def _pictured(run: Run) -> str:
@@ -293,16 +278,16 @@ def _pictured(run: Run) -> str:
         (run.histograms, "Distances of linked words"),
     ):
         if held:
-            return f"{title}: {_pairs([one.languages for one in held])}"
+            return f"{title}: {pairs_name([one.languages for one in held])}"
     if run.scatters:
         return run.scatters[0].title
     return f"Links of {pair_name(run.languages)}" if run.grids and run.languages else run.name
 
 
 def _summary(run: Run, found: Sequence[Measured]) -> str:
-    """What was asked, and who was compared with whom."""
-    if len(found) != 1:
-        return "" if found or not run.projections else TASKS["projection"].asked
+    """What was asked, and who was compared with whom; of several measures the first."""
+    if not found:
+        return TASKS["projection"].asked if run.projections else ""
     panel = found[0].leading.whole
     counted = run.counts.get(panel.about.counted)
     told = [f"{counted:,} {panel.about.asked}" if isinstance(counted, int) else capital(panel.about.asked)]

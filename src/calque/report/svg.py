@@ -42,11 +42,18 @@ class Axis:
     ticks: tuple[float, ...]
 
     @classmethod
-    def over(cls, values: Sequence[float], *, zero: bool = False, most: float | None = None) -> Axis:
+    def over(
+        cls, values: Sequence[float], *, zero: bool = False, most: float | None = None, least: float = 0.0
+    ) -> Axis:
         """Round bounds around these values; from zero for bars; never beyond `most`, nor below zero for
-        values that are all above it."""
+        values that are all above it; at least so wide that noise does not look like more."""
         low, high = min(values, default=0.0), max(values, default=1.0)
         low = min(low, 0.0) if zero else low
+        if high - low < least:
+            middle = (low + high) / 2
+            low = max(middle - least / 2, 0.0 if low >= 0 else -math.inf)
+            high = low + least
+            most = max(most, high) if most is not None else None
         step = _step((high - low) or abs(high) or 1.0)
         first, last = math.floor(low / step) * step, math.ceil(high / step) * step
         if first == last:
@@ -67,7 +74,8 @@ class Axis:
 def shared_axis(marks: Sequence[Mark], unit: str, *, zero: bool = False) -> Axis:
     """An axis that holds these marks and their intervals."""
     ends = [end for mark in marks for end in mark.reach]
-    return Axis.over(ends, zero=zero, most=100.0 if unit == "%" else None)
+    percent = unit == "%"
+    return Axis.over(ends, zero=zero, most=100.0 if percent else None, least=1.0 if percent else 0.01)
 
 
 def _step(span: float) -> float:

@@ -13,6 +13,7 @@ from calque.report.verdict import (
     ALPHA,
     Compared,
     Contrast,
+    Measured,
     amount,
     measured,
     p_value,
@@ -251,9 +252,9 @@ def _share(score: Result | None) -> str:
 # ------------------------------------------------------------------------------------------ markdown
 
 
-def markdown(run: Run) -> str:
+def markdown(run: Run, found: Sequence[Measured] | None = None) -> str:
     """Everything as Markdown tables with the verdict above, for a paper, an issue or a log."""
-    blocks = [verdict_line(run)]
+    blocks = [verdict_line(run, found)]
     blocks += [_heading(panel) + "\n\n" + _panel_markdown(panel) for panel in run.panels]
     if run.link_scores:
         metrics, linkers = link_rows(run)

@@ -224,9 +224,10 @@ def _corrected(found: Sequence[Verdict]) -> list[Verdict]:
 
 @dataclass(frozen=True, eq=False)
 class Compared:
-    """One thing measured in one language pair or in several."""
+    """One thing measured in one language pair or in several. What is not `judged` is not tested over all."""
 
     panels: tuple[Panel, ...]
+    judged: bool = True
 
     @property
     def many(self) -> bool:
@@ -235,7 +236,7 @@ class Compared:
     @cached_property
     def whole(self) -> Panel:
         """The one language pair, or the mean of all."""
-        return mean_panel(self.panels) if self.many else self.panels[0]
+        return mean_panel(self.panels, judged=self.judged) if self.many else self.panels[0]
 
     @cached_property
     def layer(self) -> int | None:
@@ -304,8 +305,8 @@ def alone(held: Compared) -> str:
         where = "" if best is None else f", layer {best}" if panel.reading.neutral else f" at layer {best}"
         return panel.about.alone.format(value=value, figure=panel.figure) + where + over
     each = [f"{name} {value}" + ("" if best is None else f" (layer {best})") for name, best, value in found]
-    outcome = f"{panel.figure} at its {panel.reading.peak}: {', '.join(each)}" if each else panel.told
-    return capital(outcome) + over
+    where = f" at its {panel.reading.peak}" if any(best is not None for _, best, _ in found) else ""
+    return capital(f"{panel.figure}{where}: {', '.join(each)}" if each else panel.told) + over
 
 
 def compared(run: Run) -> tuple[Compared, ...]:
@@ -333,7 +334,9 @@ def measured(run: Run) -> tuple[Measured, ...]:
         apart = "" if panel.variant in panel.about.variants else panel.variant
         keyed.setdefault((panel.run, panel.task, apart, panel.seed), []).append(held)
     ordered = (sorted(found, key=_rank) for found in keyed.values())
-    return tuple(Measured(first, tuple(others)) for first, *others in ordered)
+    return tuple(
+        Measured(first, tuple(replace(held, judged=False) for held in others)) for first, *others in ordered
+    )
 
 
 def _rank(held: Compared) -> tuple[object, ...]:
@@ -341,15 +344,15 @@ def _rank(held: Compared) -> tuple[object, ...]:
     return place_of(panel.variant, panel.about.variants), place_of(panel.metric, panel.about.metrics)
 
 
-def verdict_line(run: Run) -> str:
+def verdict_line(run: Run, found: Sequence[Measured] | None = None) -> str:
     """The verdict on a run in words, one line for each thing that was measured; of several languages a
-    paragraph for each encoder that fits 80 columns."""
-    lines = [line for part in run.runs for line in _lines(part)]
+    paragraph for each encoder that fits 80 columns. `found` is what was measured, where that is known."""
+    lines = [line for part in run.runs for line in _lines(part, measured(part) if found is None else found)]
     return "\n".join(lines) or "Nothing was measured in this run."
 
 
-def _lines(run: Run) -> list[str]:
-    lines = [line for one in measured(run) for line in (*compared_lines(one.leading), *_beside(one))]
+def _lines(run: Run, found: Sequence[Measured]) -> list[str]:
+    lines = [line for one in found for line in (*compared_lines(one.leading), *_beside(one))]
     return lines + list(filter(None, [links_sentence(run)]))
 
 
