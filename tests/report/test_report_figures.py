@@ -2,7 +2,7 @@ import xml.etree.ElementTree as ET
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from calque.report.figures import (
@@ -35,6 +35,7 @@ def percent(text: str) -> float:
 
 
 @given(st.lists(finite, min_size=1, max_size=20), st.booleans())
+@example([-1e6, -999999.9999999999], False)
 def test_an_axis_holds_its_values_and_its_ticks_are_even(values: list[float], zero: bool) -> None:
     axis = Axis.over(values, zero=zero)
     slack = 1e-6 * (axis.high - axis.low)
@@ -44,6 +45,13 @@ def test_an_axis_holds_its_values_and_its_ticks_are_even(values: list[float], ze
     steps = [b - a for a, b in pairwise(axis.ticks)]
     assert max(steps) == pytest.approx(min(steps))
     assert 0 <= axis.at(values[0]) <= 100
+
+
+@pytest.mark.parametrize(("values", "least"), [([0.5, 0.5 + 1e-9], 0.01), ([99.9, 100.0], 1.0), ([0.0], 1.0)])
+def test_noise_does_not_fill_an_axis(values: list[float], least: float) -> None:
+    axis = Axis.over(values, least=least, most=100.0)
+    assert axis.high - axis.low >= least * 0.99 and axis.low >= 0 and axis.high <= 100
+    assert axis.low <= min(values) and max(values) <= axis.high and len({f"{t:g}" for t in axis.ticks}) > 1
 
 
 def test_shares_stop_at_a_hundred() -> None:

@@ -210,7 +210,8 @@ def test_every_measure_has_its_parts(page: str) -> None:
         "Pearson’s r is 0.930",
     ):
         assert found.count(title) == 1, title
-    assert found.count("CKA and sentence retrieval over the layers") == 2, "the title, and the picture's"
+    assert found.count("Two measures against each other: English with German") == 1
+    assert found.count("CKA and sentence retrieval over the layers") == 1
     assert found.count("Other figures") == 3 and found.count("On your own bitext") == 1
 
 
@@ -300,5 +301,6 @@ def test_scatters_and_results_of_a_correlation_are_told_once(tmp_path: Path) -> 
     held = [about, replace(about, metric="spearman", value=0.9)]
     folder = write_run(tmp_path / "run", "measure correlation", held, scatters=[scatter()])
     text = write_page(folder).read_text(encoding="utf-8")
-    assert headings(text)[:3] == [scatter()["title"], "Pearson’s r is 0.930", scatter()["title"]]
+    title = "Two measures against each other: English with German"
+    assert headings(text)[:3] == [title, "Pearson’s r is 0.930", scatter()["title"]]
     assert "Other figures" not in text

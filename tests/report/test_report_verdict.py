@@ -46,6 +46,19 @@ def test_the_word_follows_sign_test_and_metric(scored, gain, p, metric, word) ->
     assert verdict.word == word
 
 
+@pytest.mark.parametrize(
+    ("metric", "words"),
+    [
+        ("accuracy", "rotated helped: +7.4 points"),
+        ("auc", "rotated helped: AUC +0.074"),
+        ("overlap", "rotated hurt: overlap +0.023"),
+    ],
+)
+def test_a_headline_names_a_figure_that_is_no_share(scored, metric: str, words: str) -> None:
+    (verdict,) = verdicts(panel_of(scored(gain=0.1, bins=False), metric))
+    assert verdict.headline == words
+
+
 @pytest.mark.parametrize("metric", ["accuracy", "cka"])
 def test_without_test_and_interval_nothing_is_said(scored, metric: str) -> None:
     results = [replace(r, low=None, high=None) for r in scored(p=None, bins=False)]

@@ -202,14 +202,14 @@ class RunView:
     @property
     def lines(self) -> list[Line]:
         """The run in the overview: a line a measure, or one for a run that measured nothing."""
-        found = [_line(one, self.title) for one in self.measures]
+        found = [_line(one, self.run) for one in self.measures]
         return found or [Line(self.title, "", self.links_line, ())]
 
 
-def _line(view: MeasureView, title: str) -> Line:
+def _line(view: MeasureView, run: Run) -> Line:
     held = view.leading.held
     if held.whole.about.drawn:
-        return Line(title, "", held.headline, ())
+        return Line(run.scatters[0].title if len(run.scatters) == 1 else view.title, "", held.headline, ())
     words = {verdict.word for verdict in held.verdicts} - {UNTESTED}
     sign = words.pop() if len(words) == 1 else ""
     figures = tuple(f"{one.encoder} {one.figures}" for one in view.leading.judged)
@@ -265,9 +265,7 @@ def _encoders(run: Run) -> tuple[str, ...]:
 
 def _title(run: Run, measures: Sequence[MeasureView]) -> str:
     """What was done, in which languages; of several measures the first."""
-    if measures and not (measures[0].leading.held.whole.about.drawn and len(run.scatters) == 1):
-        return measures[0].title
-    return _pictured(run)
+    return measures[0].title if measures else _pictured(run)
 
 
 def _pictured(run: Run) -> str:

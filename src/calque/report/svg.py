@@ -50,11 +50,11 @@ class Axis:
         low, high = min(values, default=0.0), max(values, default=1.0)
         low = min(low, 0.0) if zero else low
         if high - low < least:
-            middle = (low + high) / 2
-            low = max(middle - least / 2, 0.0 if low >= 0 else -math.inf)
-            high = low + least
-            most = max(most, high) if most is not None else None
-        step = _step((high - low) or abs(high) or 1.0)
+            low = max((low + high - least) / 2, 0.0 if low >= 0 else -math.inf)
+            low = low if most is None or high > most else min(low, most - least)
+            high = max(high, low + least)
+        span = high - low if high - low > 1e-9 * max(abs(low), abs(high)) else 0.0
+        step = _step(span or abs(high) or 1.0)
         first, last = math.floor(low / step) * step, math.ceil(high / step) * step
         if first == last:
             first, last = first - step, last + step

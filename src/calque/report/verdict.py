@@ -90,9 +90,11 @@ class Verdict:
     @property
     def size(self) -> str:
         """How much of a difference, where there is evidence of one."""
+        reading = self.panel.reading
         if self.word in (MIXED, NONE, UNTESTED):
             return ""
-        return points(self.telling.change.value, self.panel.reading)
+        bare = reading.percent or reading.neutral
+        return ("" if bare else f"{self.panel.figure} ") + points(self.telling.change.value, reading)
 
     @property
     def headline(self) -> str:
