@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import inspect
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import typer
 from rich.console import Console
 
 import calque
-from calque.cli.help import ENCODER, READING, RUNNING, Verbs, choice, screen
+from calque.cli.help import ENCODER, READING, RUNNING, Verb, Verbs, choice, screen
 from calque.files import FINISHED
 from calque.progress import shown
 
 #: Options that say how to run and print, not what to compute.
 OUTWARD = frozenset({"out", "overwrite", "quiet", "as_json", "device", "show"})
+HOW = ("out", "overwrite", "device")
+KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 app = typer.Typer(
     cls=Verbs,
@@ -92,6 +95,25 @@ Quiet = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.", rich_help_panel=RUNNING)]
 Seed = Annotated[int, typer.Option(help="Seed of everything random.", rich_help_panel=RUNNING)]
 
+#: Options by name: how each is declared, and its usual value.
+Family: TypeAlias = Mapping[str, tuple[Any, Any]]
+Command: TypeAlias = Callable[..., None]
+#: What every verb that reads text with an encoder has.
+ENCODING: Family = {
+    "revision": (Revision, None),
+    "prefix": (Prefix, None),
+    "max_length": (MaxLength, 512),
+    "device": (DeviceName, "auto"),
+    "dtype": (DtypeName, "float32"),
+}
+#: What every verb that writes a folder has.
+WRITING: Family = {
+    "overwrite": (Overwrite, False),
+    "quiet": (Quiet, False),
+    "as_json": (AsJson, False),
+    "seed": (Seed, 0),
+}
+
 
 def complain(message: str) -> None:
     """Tell what went wrong, on the error stream."""
@@ -113,19 +135,6 @@ def common(
     """Align multilingual encoders across languages, and find out whether it helped."""
 
 
-def settings(context: typer.Context, *not_settings: str) -> dict[str, Any]:
-    """The options that belong to a recipe; their names are the recipe's."""
-    held = {name: value for name, value in context.params.items() if name not in OUTWARD | set(not_settings)}
-    return {name: value for name, value in held.items() if value not in (None, [], ())}
-
-
-@contextmanager
-def showing(quiet: bool, as_json: bool) -> Iterator[None]:
-    """Progress is shown, unless nobody or a program reads."""
-    with shown(not quiet and not as_json):
-        yield
-
-
 class Standing:
     """Whether a run stood finished in a folder before a verb was called."""
 
@@ -139,6 +148,60 @@ class Standing:
 
     def __str__(self) -> str:
         return f"{'already there' if self.before == self._when() else 'written'}: {self.out}"
+
+
+class Job:
+    """One call of a verb: its settings, how it is to run, and how it prints."""
+
+    def __init__(self, context: typer.Context) -> None:
+        self.context, self.standing = context, Standing(context.params["out"])
+        self.quiet, self.as_json = (bool(context.params[name]) for name in ("quiet", "as_json"))
+
+    @property
+    def how(self) -> dict[str, Any]:
+        """Where to write, and how to run."""
+        return {name: self.context.params[name] for name in HOW if name in self.context.params}
+
+    def settings(self, *not_settings: str) -> dict[str, Any]:
+        """The options that belong to a recipe; their names are the recipe's."""
+        left_out = OUTWARD | set(not_settings)
+        held = {name: value for name, value in self.context.params.items() if name not in left_out}
+        return {name: value for name, value in held.items() if value not in (None, [], ())}
+
+    def showing(self) -> AbstractContextManager[None]:
+        """Progress is shown, unless nobody or a program reads."""
+        return shown(not self.quiet and not self.as_json)
+
+    def tell(self, record: dict[str, Any], *parts: Any) -> None:
+        """Print a record for programs, or for a person its parts and where the run stands."""
+        tell(self.quiet, self.as_json, record, *parts, str(self.standing))
+
+
+def verb(group: typer.Typer, name: str, *families: Family) -> Callable[[Callable[..., None]], Command]:
+    """A command of a group that has the options of these families too, which it finds in its `Job`.
+
+    Typer reads options off a signature: the families' are added to it, and the job is made of its context.
+    """
+
+    def made(function: Callable[..., None]) -> Command:
+        own = dict(inspect.signature(function, eval_str=True).parameters)
+        del own["job"]
+        more = {key: one for family in families for key, one in family.items()}
+        context = inspect.Parameter("context", KEYWORD, annotation=typer.Context)
+        added = [
+            inspect.Parameter(key, KEYWORD, default=one[1], annotation=one[0]) for key, one in more.items()
+        ]
+
+        def command(context: typer.Context, **given: Any) -> None:
+            function(Job(context), **{key: given[key] for key in own})
+
+        command.__doc__ = function.__doc__
+        asked = [context, *(one.replace(kind=KEYWORD) for one in own.values()), *added]
+        command.__signature__ = inspect.Signature(asked)  # type: ignore[attr-defined]
+        command.__annotations__ = {one.name: one.annotation for one in asked}
+        return group.command(name, cls=Verb)(command)
+
+    return made
 
 
 def tell(quiet: bool, as_json: bool, record: dict[str, Any], *parts: Any) -> None:

@@ -8,30 +8,22 @@ from typing import Annotated
 import typer
 
 from calque.cli.common import (
-    AsJson,
-    DeviceName,
-    DtypeName,
+    ENCODING,
+    WRITING,
     Encoders,
+    Job,
     Labels,
     Layers,
-    MaxLength,
     Out,
-    Overwrite,
     PoolingName,
-    Prefix,
-    Quiet,
-    Revision,
     Rounds,
-    Seed,
     SimilarityName,
-    Standing,
     Tokenised,
     measure_app,
-    settings,
-    showing,
+    verb,
 )
-from calque.cli.help import READING, Verb, choice
-from calque.cli.measures import _tell_run
+from calque.cli.help import READING, choice
+from calque.cli.measures import tell_run
 
 Dictionaries = Annotated[
     list[str],
@@ -61,9 +53,9 @@ Texts = Annotated[
 ]
 
 
-@measure_app.command("lexicon", cls=Verb)
+@verb(measure_app, "lexicon", ENCODING, WRITING)
 def measure_lexicon_command(
-    context: typer.Context,
+    job: Job,
     encoders: Encoders,
     dictionary: Dictionaries,
     out: Out,
@@ -100,31 +92,19 @@ def measure_lexicon_command(
         int | None, typer.Option(help="Read the first sentences only, this many.", rich_help_panel=READING)
     ] = None,
     pooling: PoolingName = None,
-    revision: Revision = None,
-    prefix: Prefix = None,
-    max_length: MaxLength = 512,
-    overwrite: Overwrite = False,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
-    device: DeviceName = "auto",
-    dtype: DtypeName = "float32",
-    seed: Seed = 0,
 ) -> None:
     """How often a word of a dictionary finds a translation among all words of the other language."""
     from calque.pipeline import measure_lexicon
 
-    standing = Standing(out)
-    with showing(quiet, as_json):
+    with job.showing():
         run = measure_lexicon(
             encoders,
             dictionary,
             pairs=pairs or (),
-            out=out,
-            overwrite=overwrite,
-            device=device,
-            **settings(context, "encoders", "dictionary", "pairs"),
+            **job.how,
+            **job.settings("encoders", "dictionary", "pairs"),
         )
-    _tell_run(run, _coverage(run.counts), str(standing), quiet=quiet, as_json=as_json)
+    tell_run(job, run, _coverage(run.counts))
 
 
 def _coverage(counts: Mapping[str, int]) -> str:

@@ -9,31 +9,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from calque.cli.common import (
-    AsJson,
-    DeviceName,
-    DtypeName,
+    ENCODING,
+    WRITING,
     Encoders,
+    Job,
     Labels,
     Layers,
     Limit,
-    MaxLength,
     Out,
-    Overwrite,
     Pairs,
     PoolingName,
-    Prefix,
-    Quiet,
-    Revision,
     Rounds,
-    Seed,
     SimilarityName,
-    Standing,
     measure_app,
-    settings,
-    showing,
-    tell,
+    verb,
 )
-from calque.cli.help import RUNNING, Verb, choice
+from calque.cli.help import RUNNING, choice
 from calque.cli.mining import SentencePoolingName, Words
 from calque.files import read_json
 
@@ -41,9 +32,9 @@ if TYPE_CHECKING:
     from calque.pipeline import MeasureRun
 
 
-@measure_app.command("words", cls=Verb)
+@verb(measure_app, "words", ENCODING, WRITING)
 def measure_words_command(
-    context: typer.Context,
+    job: Job,
     encoders: Encoders,
     pairs: Pairs,
     out: Out,
@@ -71,35 +62,23 @@ def measure_words_command(
     rounds: Rounds = 1000,
     limit: Limit = None,
     pooling: PoolingName = None,
-    revision: Revision = None,
-    prefix: Prefix = None,
-    max_length: MaxLength = 512,
-    overwrite: Overwrite = False,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
-    device: DeviceName = "auto",
-    dtype: DtypeName = "float32",
-    seed: Seed = 0,
 ) -> None:
     """How often a word finds its translation among all words of the other language, layer by layer."""
     from calque.pipeline import measure_words
 
-    standing = Standing(out)
-    with showing(quiet, as_json):
+    with job.showing():
         run = measure_words(
             encoders,
             pairs,
-            out=out,
-            overwrite=overwrite,
-            device=device,
-            **settings(context, "encoders", "pairs"),
+            **job.how,
+            **job.settings("encoders", "pairs"),
         )
-    _tell_run(run, _left_out(run.counts), str(standing), quiet=quiet, as_json=as_json)
+    tell_run(job, run, _left_out(run.counts))
 
 
-@measure_app.command("sentences", cls=Verb)
+@verb(measure_app, "sentences", ENCODING, WRITING)
 def measure_sentences_command(
-    context: typer.Context,
+    job: Job,
     encoders: Encoders,
     out: Out,
     pairs: Annotated[
@@ -126,33 +105,20 @@ def measure_sentences_command(
     show: Annotated[
         int, typer.Option(help="Print so many retrieved sentences.", rich_help_panel=RUNNING)
     ] = 0,
-    revision: Revision = None,
-    prefix: Prefix = None,
-    max_length: MaxLength = 512,
-    overwrite: Overwrite = False,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
-    device: DeviceName = "auto",
-    dtype: DtypeName = "float32",
-    seed: Seed = 0,
 ) -> None:
     """How often a sentence finds its translation among all sentences of the other language."""
     from calque.pipeline import measure_sentences
 
-    standing = Standing(out)
-    with showing(quiet, as_json):
+    with job.showing():
         run = measure_sentences(
             encoders,
             pairs or (),
             text=text or (),
-            out=out,
-            overwrite=overwrite,
-            device=device,
-            **settings(context, "encoders", "pairs", "text"),
+            **job.how,
+            **job.settings("encoders", "pairs", "text"),
         )
     shown = "\n\n".join(map(_retrieved, read_json(run.folder / "artifacts" / "sentences.json")[:show]))
-    told = [*([f"{shown}\n"] if shown else []), _sentences_told(run.counts), str(standing)]
-    _tell_run(run, *told, quiet=quiet, as_json=as_json)
+    tell_run(job, run, *([f"{shown}\n"] if shown else []), _sentences_told(run.counts))
 
 
 def _retrieved(example: Mapping[str, Any]) -> str:
@@ -171,9 +137,9 @@ def _sentences_told(counts: Mapping[str, int]) -> str:
     return f"{counts['sentences']:,} sentence pairs" + (f"; {told}" if told else "")
 
 
-def _tell_run(run: MeasureRun, *more: str, quiet: bool, as_json: bool) -> None:
+def tell_run(job: Job, run: MeasureRun, *more: str) -> None:
     """What a measure found: its table, its verdict, and what else there is to say."""
-    if quiet:
+    if job.quiet:
         return
     from calque.report.collect import collect
     from calque.report.tables import summary_table, verdict_line
@@ -186,7 +152,7 @@ def _tell_run(run: MeasureRun, *more: str, quiet: bool, as_json: bool) -> None:
         "counts": run.counts,
         "results": [json.loads(result_line(result)) for result in run.results],
     }
-    tell(quiet, as_json, record, summary_table(held), verdict_line(held), *more)
+    job.tell(record, summary_table(held), verdict_line(held), *more)
 
 
 def _left_out(counts: Mapping[str, int]) -> str:

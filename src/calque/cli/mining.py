@@ -11,24 +11,15 @@ from rich.markup import escape
 from rich.table import Table
 
 from calque.cli.common import (
-    AsJson,
-    DeviceName,
-    DtypeName,
+    ENCODING,
+    WRITING,
     EncoderName,
-    MaxLength,
+    Job,
     Out,
-    Overwrite,
-    Prefix,
-    Quiet,
-    Revision,
-    Seed,
-    Standing,
     app,
-    settings,
-    showing,
-    tell,
+    verb,
 )
-from calque.cli.help import ENCODER, READING, RUNNING, Verb, choice
+from calque.cli.help import ENCODER, READING, RUNNING, choice
 
 if TYPE_CHECKING:
     from calque.pipeline import MineRun, ScoreRun
@@ -60,9 +51,9 @@ Show = Annotated[
 ]
 
 
-@app.command("mine", cls=Verb)
+@verb(app, "mine", ENCODING, WRITING)
 def mine_command(
-    context: typer.Context,
+    job: Job,
     paths: Annotated[
         tuple[str, str],
         typer.Argument(metavar="<source> <target>", help="Two texts, one sentence a line, not aligned."),
@@ -88,33 +79,22 @@ def mine_command(
     layer: Layer = "last",
     pooling: SentencePoolingName = "mean",
     show: Show = 0,
-    revision: Revision = None,
-    prefix: Prefix = None,
-    max_length: MaxLength = 512,
-    overwrite: Overwrite = False,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
-    device: DeviceName = "auto",
-    dtype: DtypeName = "float32",
-    seed: Seed = 0,
 ) -> None:
     """Find translations in two texts that are not aligned; writes pairs.tsv, best first."""
     from calque.pipeline import mine
 
-    standing = Standing(out)
-    with showing(quiet, as_json):
+    with job.showing():
         run = mine(
-            *paths,
+            paths[0],
+            paths[1],
             languages,
             encoder,
-            out=out,
-            overwrite=overwrite,
-            device=device,
-            **settings(context, "paths", "languages", "encoder"),
+            **job.how,
+            **job.settings("paths", "languages", "encoder"),
         )
     best = None if run.best is None else asdict(run.best)
     record = {"folder": run.folder, "counts": run.counts, "scores": _scores(run), "best": best}
-    tell(quiet, as_json, record, *_mine_lines(run, show), str(standing))
+    job.tell(record, *_mine_lines(run, show))
 
 
 def _scores(run: MineRun) -> dict[str, float]:
@@ -138,9 +118,9 @@ def _mine_lines(run: MineRun, show: int) -> Iterator[Any]:
     yield from _shown(run.pairs, show)
 
 
-@app.command("score", cls=Verb)
+@verb(app, "score", ENCODING, WRITING)
 def score_command(
-    context: typer.Context,
+    job: Job,
     paths: Annotated[list[str], typer.Argument(help="One bitext, or two line-aligned files; hf:NAME.")],
     languages: TwoLanguages,
     encoder: EncoderName,
@@ -159,32 +139,20 @@ def score_command(
     layer: Layer = "last",
     pooling: SentencePoolingName = "mean",
     show: Show = 0,
-    revision: Revision = None,
-    prefix: Prefix = None,
-    max_length: MaxLength = 512,
-    overwrite: Overwrite = False,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
-    device: DeviceName = "auto",
-    dtype: DtypeName = "float32",
-    seed: Seed = 0,
 ) -> None:
     """Score each line of a bitext as a translation, and filter it; writes scores.txt, and kept.tsv."""
     from calque.pipeline import score_bitext
 
-    standing = Standing(out)
-    with showing(quiet, as_json):
+    with job.showing():
         run = score_bitext(
             paths,
             languages,
             encoder,
-            out=out,
-            overwrite=overwrite,
-            device=device,
-            **settings(context, "paths", "languages", "encoder"),
+            **job.how,
+            **job.settings("paths", "languages", "encoder"),
         )
     record = {"folder": run.folder, "counts": run.counts, "quantiles": run.quantiles}
-    tell(quiet, as_json, record, *_score_lines(run, show), str(standing))
+    job.tell(record, *_score_lines(run, show))
 
 
 def _score_lines(run: ScoreRun, show: int) -> Iterator[Any]:

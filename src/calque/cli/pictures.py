@@ -7,37 +7,29 @@ from typing import Annotated
 import typer
 
 from calque.cli.common import (
-    AsJson,
-    DeviceName,
-    DtypeName,
+    ENCODING,
+    WRITING,
     Encoders,
+    Job,
     Labels,
     Layers,
     Limit,
-    MaxLength,
     Out,
-    Overwrite,
     Pairs,
     PoolingName,
-    Prefix,
-    Quiet,
-    Revision,
     Rounds,
-    Seed,
     SimilarityName,
-    Standing,
     measure_app,
-    settings,
-    showing,
     tell,
+    verb,
 )
-from calque.cli.help import Verb, choice, screen
-from calque.cli.measures import _tell_run
+from calque.cli.help import choice
+from calque.cli.measures import tell_run
 
 
-@measure_app.command("projection", cls=Verb)
+@verb(measure_app, "projection", ENCODING, WRITING)
 def measure_projection_command(
-    context: typer.Context,
+    job: Job,
     encoders: Encoders,
     pairs: Pairs,
     out: Out,
@@ -58,38 +50,26 @@ def measure_projection_command(
     rounds: Rounds = 1000,
     limit: Limit = None,
     pooling: PoolingName = None,
-    revision: Revision = None,
-    prefix: Prefix = None,
-    max_length: MaxLength = 512,
-    overwrite: Overwrite = False,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
-    device: DeviceName = "auto",
-    dtype: DtypeName = "float32",
-    seed: Seed = 0,
 ) -> None:
     """The same words of two languages on a plane in every encoder, and what the picture is worth."""
     from calque.pipeline import measure_projection
 
-    standing = Standing(out)
-    with showing(quiet, as_json):
+    with job.showing():
         run = measure_projection(
             encoders,
             pairs,
-            out=out,
-            overwrite=overwrite,
-            device=device,
-            **settings(context, "encoders", "pairs"),
+            **job.how,
+            **job.settings("encoders", "pairs"),
         )
     told = (
         f"{run.counts['points']:,} points of {run.counts['words']:,} words; `calque report {out}` draws them"
     )
-    _tell_run(run, told, str(standing), quiet=quiet, as_json=as_json)
+    tell_run(job, run, told)
 
 
-@measure_app.command("examples", cls=Verb)
+@verb(measure_app, "examples", ENCODING, WRITING)
 def measure_examples_command(
-    context: typer.Context,
+    job: Job,
     encoders: Encoders,
     pairs: Pairs,
     out: Out,
@@ -103,36 +83,24 @@ def measure_examples_command(
     rounds: Rounds = 1000,
     limit: Limit = None,
     pooling: PoolingName = None,
-    revision: Revision = None,
-    prefix: Prefix = None,
-    max_length: MaxLength = 512,
-    overwrite: Overwrite = False,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
-    device: DeviceName = "auto",
-    dtype: DtypeName = "float32",
-    seed: Seed = 0,
 ) -> None:
     """What ambiguous words find in the other language, right and wrong, for a person to read."""
     from calque.pipeline import measure_examples
 
-    standing = Standing(out)
-    with showing(quiet, as_json):
+    with job.showing():
         run = measure_examples(
             encoders,
             pairs,
-            out=out,
-            overwrite=overwrite,
-            device=device,
-            **settings(context, "encoders", "pairs"),
+            **job.how,
+            **job.settings("encoders", "pairs"),
         )
     told = f"{run.counts['types']:,} ambiguous words, chosen by the entropy of their translations"
-    _tell_run(run, told, str(standing), quiet=quiet, as_json=as_json)
+    tell_run(job, run, told)
 
 
-@measure_app.command("all", cls=Verb)
+@verb(measure_app, "all", ENCODING, WRITING)
 def measure_all_command(
-    context: typer.Context,
+    job: Job,
     encoders: Encoders,
     pairs: Pairs,
     out: Out,
@@ -148,39 +116,27 @@ def measure_all_command(
     rounds: Rounds = 1000,
     limit: Limit = None,
     pooling: PoolingName = None,
-    revision: Revision = None,
-    prefix: Prefix = None,
-    max_length: MaxLength = 512,
-    overwrite: Overwrite = False,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
-    device: DeviceName = "auto",
-    dtype: DtypeName = "float32",
-    seed: Seed = 0,
 ) -> None:
     """Words, lexicon, sentences, CKA, distances and projection, one after the other, for one page."""
     from calque.pipeline import measure_all
 
     def told(line: str) -> None:
-        if not quiet and not as_json:
-            screen.print(line, markup=False, highlight=False, soft_wrap=True)
+        tell(job.quiet or job.as_json, False, {}, line)
 
-    with showing(quiet, as_json):
+    with job.showing():
         run = measure_all(
             encoders,
             pairs,
             dictionary=dictionary or (),
-            out=out,
-            overwrite=overwrite,
-            device=device,
             tell=told,
-            **settings(context, "encoders", "pairs", "dictionary"),
+            **job.how,
+            **job.settings("encoders", "pairs", "dictionary"),
         )
-    if quiet:
+    if job.quiet:
         return
     from calque.report.collect import collect
     from calque.report.tables import verdict_line
 
     verdicts = {name: verdict_line(collect(one.folder)) for name, one in run.runs.items()}
     record = {"folder": run.folder, "verdicts": verdicts, "failed": run.failed}
-    tell(quiet, as_json, record, "", *verdicts.values(), f"`calque report {out}` shows all on one page")
+    tell(False, job.as_json, record, "", *verdicts.values(), f"`calque report {out}` shows all on one page")

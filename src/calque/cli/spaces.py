@@ -12,31 +12,22 @@ from rich.table import Table
 from rich.text import Text
 
 from calque.cli.common import (
-    AsJson,
-    DeviceName,
-    DtypeName,
+    ENCODING,
+    WRITING,
     Encoders,
+    Job,
     Labels,
     Layers,
     Limit,
-    MaxLength,
     Out,
-    Overwrite,
     Pairs,
     PoolingName,
-    Prefix,
-    Quiet,
-    Revision,
     Rounds,
-    Seed,
-    Standing,
     measure_app,
-    settings,
-    showing,
-    tell,
+    verb,
 )
-from calque.cli.help import Verb, choice
-from calque.cli.measures import _left_out, _tell_run
+from calque.cli.help import choice
+from calque.cli.measures import _left_out, tell_run
 from calque.cli.mining import SentencePoolingName, Words
 
 if TYPE_CHECKING:
@@ -55,9 +46,9 @@ ParallelTexts = Annotated[
 ]
 
 
-@measure_app.command("cka", cls=Verb)
+@verb(measure_app, "cka", ENCODING, WRITING)
 def measure_cka_command(
-    context: typer.Context,
+    job: Job,
     encoders: Encoders,
     out: Out,
     pairs: SentencePairs = None,
@@ -74,37 +65,25 @@ def measure_cka_command(
     limit: Limit = None,
     words: Words = False,
     pooling: SentencePoolingName = "mean",
-    revision: Revision = None,
-    prefix: Prefix = None,
-    max_length: MaxLength = 512,
-    overwrite: Overwrite = False,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
-    device: DeviceName = "auto",
-    dtype: DtypeName = "float32",
-    seed: Seed = 0,
 ) -> None:
     """How alike the two languages are in an encoder, and encoders to each other: CKA, layer by layer."""
     from calque.pipeline import measure_cka
 
-    standing = Standing(out)
-    with showing(quiet, as_json):
+    with job.showing():
         run = measure_cka(
             encoders,
             pairs or (),
             text=text or (),
-            out=out,
-            overwrite=overwrite,
-            device=device,
-            **settings(context, "encoders", "pairs", "text"),
+            **job.how,
+            **job.settings("encoders", "pairs", "text"),
         )
     told = f"{run.counts['scored']:,} of {run.counts['sentences']:,} sentence pairs compared"
-    _tell_run(run, told, str(standing), quiet=quiet, as_json=as_json)
+    tell_run(job, run, told)
 
 
-@measure_app.command("distances", cls=Verb)
+@verb(measure_app, "distances", ENCODING, WRITING)
 def measure_distances_command(
-    context: typer.Context,
+    job: Job,
     encoders: Encoders,
     pairs: Pairs,
     out: Out,
@@ -117,35 +96,23 @@ def measure_distances_command(
     rounds: Rounds = 1000,
     limit: Limit = None,
     pooling: PoolingName = None,
-    revision: Revision = None,
-    prefix: Prefix = None,
-    max_length: MaxLength = 512,
-    overwrite: Overwrite = False,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
-    device: DeviceName = "auto",
-    dtype: DtypeName = "float32",
-    seed: Seed = 0,
 ) -> None:
     """How far linked words are from each other, beside words that have nothing to do with each other."""
     from calque.pipeline import measure_distances
 
-    standing = Standing(out)
-    with showing(quiet, as_json):
+    with job.showing():
         run = measure_distances(
             encoders,
             pairs,
-            out=out,
-            overwrite=overwrite,
-            device=device,
-            **settings(context, "encoders", "pairs"),
+            **job.how,
+            **job.settings("encoders", "pairs"),
         )
-    _tell_run(run, _left_out(run.counts), str(standing), quiet=quiet, as_json=as_json)
+    tell_run(job, run, _left_out(run.counts))
 
 
-@measure_app.command("correlation", cls=Verb)
+@verb(measure_app, "correlation", WRITING)
 def measure_correlation_command(
-    context: typer.Context,
+    job: Job,
     run_x: Annotated[Path, typer.Argument(help="A run of calque measure.")],
     out: Out,
     run_y: Annotated[Path | None, typer.Argument(help="Another run; without it, the same.")] = None,
@@ -160,22 +127,15 @@ def measure_correlation_command(
         str, typer.Option(metavar="<layer>", help="Over languages: the layer of both figures.")
     ] = "last",
     rounds: Annotated[int, typer.Option(help="Of bootstrap and permutation.")] = 10_000,
-    overwrite: Overwrite = False,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
-    seed: Seed = 0,
 ) -> None:
     """Whether two measures go together, from layer to layer or from language to language."""
     from calque.pipeline import measure_correlation
 
-    standing = Standing(out)
-    with showing(quiet, as_json):
-        run = measure_correlation(
-            run_x, run_y, out=out, overwrite=overwrite, **settings(context, "run_x", "run_y")
-        )
+    with job.showing():
+        run = measure_correlation(run_x, run_y, **job.how, **job.settings("run_x", "run_y"))
     record = {"folder": run.folder, "counts": run.counts, "results": list(map(asdict, run.results))}
     notes = dict.fromkeys(f"{one.encoder}: {one.note}." for one in run.results if "only" in one.note)
-    tell(quiet, as_json, record, *_correlations(run.results), *notes, str(standing))
+    job.tell(record, *_correlations(run.results), *notes)
 
 
 def _correlations(results: Sequence[Result]) -> Iterator[Table]:

@@ -13,30 +13,27 @@ from rich.markup import escape
 from rich.table import Table
 
 from calque.cli.common import (
+    ENCODING,
+    WRITING,
     AsJson,
     DeviceName,
-    DtypeName,
     EncoderName,
+    Job,
     Layers,
-    MaxLength,
     Out,
-    Overwrite,
     PoolingName,
-    Prefix,
     Quiet,
-    Revision,
     Seed,
-    Standing,
     Tokenised,
     app,
     cache_app,
-    settings,
-    showing,
     tell,
+    verb,
 )
 from calque.cli.help import ENCODER, METHODS, READING, RUNNING, TRAINING, Verb, choice, training
 from calque.errors import BadSetting
 from calque.files import Cache
+from calque.progress import shown
 
 if TYPE_CHECKING:
     from calque.pipeline import Checkup, LinkRun
@@ -45,9 +42,9 @@ if TYPE_CHECKING:
 # ----------------------------------------------------------------------------------------------- link
 
 
-@app.command("link", cls=Verb)
+@verb(app, "link", ENCODING, WRITING)
 def link_command(
-    context: typer.Context,
+    job: Job,
     paths: Annotated[list[str], typer.Argument(help="One bitext, or two line-aligned files; hf:NAME.")],
     languages: Annotated[
         tuple[str, str], typer.Option(metavar="<source> <target>", help="For example: en de")
@@ -113,30 +110,18 @@ def link_command(
     show: Annotated[
         int, typer.Option(help="Draw the links of this many sentences.", rich_help_panel=RUNNING)
     ] = 0,
-    revision: Revision = None,
-    prefix: Prefix = None,
-    max_length: MaxLength = 512,
-    overwrite: Overwrite = False,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
-    device: DeviceName = "auto",
-    dtype: DtypeName = "float32",
-    seed: Seed = 0,
 ) -> None:
     """Link the words of a bitext; writes train/ dev/ test/."""
     from calque.pipeline import link
 
-    standing = Standing(out)
-    with showing(quiet, as_json):
+    with job.showing():
         run = link(
             paths,
             languages,
-            out=out,
-            overwrite=overwrite,
-            device=device,
-            **settings(context, "paths", "languages"),
+            **job.how,
+            **job.settings("paths", "languages"),
         )
-    tell(quiet, as_json, _link_record(run), *_link_tables(run, show), str(standing))
+    job.tell(_link_record(run), *_link_tables(run, show))
 
 
 def _link_record(run: LinkRun) -> dict[str, Any]:
@@ -185,9 +170,9 @@ def _shrink(given: str) -> str:
     return given
 
 
-@app.command("align", cls=Verb)
+@verb(app, "align", ENCODING, WRITING)
 def align_command(
-    context: typer.Context,
+    job: Job,
     encoder: EncoderName,
     out: Out,
     pairs: Annotated[
@@ -299,22 +284,12 @@ def align_command(
         int | None, typer.Option(help="First words of static vectors, this many.", rich_help_panel=READING)
     ] = None,
     pooling: PoolingName = None,
-    revision: Revision = None,
-    prefix: Prefix = None,
-    max_length: MaxLength = 512,
-    overwrite: Overwrite = False,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
-    device: DeviceName = "auto",
-    dtype: DtypeName = "float32",
-    seed: Seed = 0,
 ) -> None:
     """Align an encoder by linked words: by linear maps, or by training it (l2, weak, strong)."""
     from calque.pipeline import align
 
-    standing = Standing(out)
-    with showing(quiet, as_json):
-        aligned = align(encoder, pairs or (), out=out, overwrite=overwrite, device=device, **_given(context))
+    with job.showing():
+        aligned = align(encoder, pairs or (), **job.how, **_given(job))
     about = aligned.about
     told = [
         f"{languages}: " + ", ".join(f"{reason} {count:,}" for reason, count in counts.items())
@@ -324,7 +299,7 @@ def align_command(
     names = [name for name in ("method", "layers", "coverage", "refined") if name in about]
     record = {"folder": out} | {name: about[name] for name in names}
     headline = f"{about['method']} at layers {', '.join(map(str, about['layers']))}"
-    tell(quiet, as_json, record, headline, *told, str(standing))
+    job.tell(record, headline, *told)
 
 
 def _refined(language: str, held: dict[str, Any]) -> str:
@@ -337,14 +312,14 @@ def _refined(language: str, held: dict[str, Any]) -> str:
     )
 
 
-def _given(context: typer.Context) -> dict[str, Any]:
+def _given(job: Job) -> dict[str, Any]:
     """The settings that were typed: those of methods that are not used would be refused."""
     typed = {
         name
-        for name in context.params
-        if getattr(context.get_parameter_source(name), "name", "") not in ("DEFAULT", "DEFAULT_MAP")
+        for name in job.context.params
+        if getattr(job.context.get_parameter_source(name), "name", "") not in ("DEFAULT", "DEFAULT_MAP")
     }
-    held = settings(context, "encoder", "pairs")
+    held = job.settings("encoder", "pairs")
     return {name: value for name, value in held.items() if name in typed}
 
 
@@ -354,11 +329,8 @@ def _given(context: typer.Context) -> dict[str, Any]:
 @app.command("report", cls=Verb)
 def report_command(
     folder: Annotated[Path, typer.Argument(help="A run, or a folder of runs.")],
-    device: DeviceName = "auto",
-    dtype: DtypeName = "float32",
     quiet: Quiet = False,
     as_json: AsJson = False,
-    seed: Seed = 0,
 ) -> None:
     """Write one self-contained HTML page for a run or for all runs in a folder, and print its path."""
     from calque.pipeline.reporting import report
@@ -370,9 +342,9 @@ def report_command(
 # --------------------------------------------------------------------------------------------- encode
 
 
-@app.command("encode", cls=Verb)
+@verb(app, "encode", ENCODING, WRITING)
 def encode_command(
-    context: typer.Context,
+    job: Job,
     text: Annotated[Path, typer.Argument(help="A text, one sentence a line.")],
     encoder: EncoderName,
     language: Annotated[str, typer.Option(metavar="<code>", help="Language of the text.")],
@@ -384,65 +356,46 @@ def encode_command(
         int | None, typer.Option(help="Read this many lines at most.", rich_help_panel=READING)
     ] = None,
     pooling: PoolingName = None,
-    revision: Revision = None,
-    prefix: Prefix = None,
-    max_length: MaxLength = 512,
-    overwrite: Overwrite = False,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
-    device: DeviceName = "auto",
-    dtype: DtypeName = "float32",
-    seed: Seed = 0,
 ) -> None:
     """Vectors of the words or sentences of a text, as .npy files."""
     from calque.pipeline import encode
 
-    standing = Standing(out)
-    with showing(quiet, as_json):
+    with job.showing():
         vectors = encode(
             encoder,
             text,
             language,
-            out=out,
-            overwrite=overwrite,
-            device=device,
-            **settings(context, "encoder", "text", "language"),
+            **job.how,
+            **job.settings("encoder", "text", "language"),
         )
     shapes = {f"layer-{layer}.npy": vectors.layer(layer).shape for layer in vectors.layers}
     told = [f"{name}: {rows:,} × {width}" for name, (rows, width) in shapes.items()]
     lost = ", ".join(f"{reason} {count:,}" for reason, count in vectors.dropped.items() if count)
     record = {"folder": out, "shapes": shapes, "dropped": vectors.dropped}
-    tell(quiet, as_json, record, *told, *([f"no vector: {lost}"] if lost else []), str(standing))
+    job.tell(record, *told, *([f"no vector: {lost}"] if lost else []))
 
 
 # --------------------------------------------------------------------------------------- world, demo
 
 
-@app.command("world", cls=Verb)
+@verb(app, "world", WRITING)
 def world_command(
-    context: typer.Context,
+    job: Job,
     out: Out,
     count: Annotated[int, typer.Option(help="Sentences of the bitext.")] = 5000,
     width: Annotated[int, typer.Option(help="Of the count vectors.")] = 100,
-    device: DeviceName = "auto",
-    dtype: DtypeName = "float32",
-    overwrite: Overwrite = False,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
-    seed: Seed = 0,
 ) -> None:
     """Write an invented universe: parallel text in three languages, gold links, treebanks, count vectors."""
     from calque.pipeline import world
 
-    standing = Standing(out)
-    with showing(quiet, as_json):
-        folder = world(out, overwrite=overwrite, **settings(context, "dtype"))
-    tell(quiet, as_json, {"folder": folder}, str(standing))
+    with job.showing():
+        folder = world(**job.how, **job.settings())
+    job.tell({"folder": folder})
 
 
-@app.command("pretrain", cls=Verb)
+@verb(app, "pretrain", WRITING)
 def pretrain_command(
-    context: typer.Context,
+    job: Job,
     out: Out,
     world: Annotated[bool, typer.Option("--world", help="On text of the invented universe.")] = False,
     languages: Annotated[
@@ -482,26 +435,21 @@ def pretrain_command(
         bool, typer.Option("--tensorboard", help="Write TensorBoard records.", rich_help_panel=RUNNING)
     ] = False,
     device: DeviceName = "auto",
-    overwrite: Overwrite = False,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
-    seed: Seed = 0,
 ) -> None:
     """Train a masked language model of several languages from scratch, without any parallel signal."""
     from calque.pipeline import pretrain
 
     if not world:
         raise BadSetting("no text to train on", remedy="--world; files of your own cannot be read yet")
-    standing = Standing(out)
-    with showing(quiet, as_json):
-        run = pretrain(out, overwrite=overwrite, device=device, **settings(context, "world"))
+    with job.showing():
+        run = pretrain(**job.how, **job.settings("world"))
     told = [
         f"{one.languages[0]}: {one.value:.1%} of {one.count:,} hidden pieces guessed"
         for one in run.results
         if one.languages is not None and one.metric == "accuracy"
     ]
     scores = [{"language": one.languages, one.metric: one.value} for one in run.results]
-    tell(quiet, as_json, {"folder": out, "scores": scores}, *told, str(standing))
+    job.tell({"folder": out, "scores": scores}, *told)
 
 
 @app.command("demo", cls=Verb)
@@ -525,7 +473,7 @@ def demo_command(
     def step(line: str) -> None:
         tell(quiet or as_json, False, {}, f"$ {line}" if line.startswith("calque ") else line)
 
-    with showing(quiet, as_json):
+    with shown(not quiet and not as_json):
         page = demo(out, world=world, seed=seed, device=device, tell=step)
     if quiet:
         return
