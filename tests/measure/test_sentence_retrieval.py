@@ -48,7 +48,7 @@ def noisy(count: int, noise: float, width: int = 12, seed: int = 0) -> tuple[Giv
 
 
 def whole(results: Sequence[Result]) -> dict[tuple[str, int | None, str], Result]:
-    return {(r.encoder, r.layer, r.direction): r for r in results if r.baseline is None}
+    return {(r.encoder, r.layer, r.direction): r for r in results if r.baseline is None and r.group is None}
 
 
 # ------------------------------------------------------------------------------------------ brute force
@@ -124,6 +124,12 @@ def test_a_planted_space_is_found_and_compared_with_a_strange_one(tmp_path: Path
     found = whole(measured.results)
     assert found["meeting", 1, "both"].value == 1.0 > 0.3 > found["strange", 1, "both"].value
     (change,) = [r for r in measured.results if r.baseline and r.direction == "both" and r.layer == 2]
+    bins = [
+        r for r in measured.results if r.group and (r.encoder, r.layer, r.direction) == ("strange", 1, "both")
+    ]
+    assert {r.group[0] for r in bins if r.group} == {"length"}, "by the length of the sentence that searches"
+    asked = found["strange", 1, "both"]
+    assert sum(r.count * r.value for r in bins) == pytest.approx(asked.count * asked.value)
     assert change.baseline == "strange" and change.p is not None and change.p < 0.001
     results = measured.save(tmp_path)
     saved = whole(results)["meeting", 2, "both"]

@@ -55,13 +55,12 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "    --dictionary world/text/en-far.test.txt --include-seen --out anchors",
     ),
     "measure cka": (
-        "calque measure cka --encoder model --encoder trained \\\n    --pairs links/test --out alike",
+        "calque measure cka --encoder model --pairs links/test --out alike",
         "calque measure cka --encoder world/encoder --encoder aligned --same-layer \\\n"
         "    --text en,far=world/text/en-far.tsv --limit 300 --out likeness",
     ),
     "measure distances": (
-        "calque measure distances --encoder model --encoder trained \\\n"
-        "    --pairs links/test --out distances",
+        "calque measure distances --encoder model --pairs links/test --out distances",
         "calque measure distances --encoder world/encoder --encoder aligned \\\n"
         "    --distance cosine --pairs links/test --out angles",
     ),
@@ -69,8 +68,9 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "calque measure correlation alike distances \\\n    --x cka/linear --y auc --out related",
     ),
     "measure all": (
-        "calque measure all --encoder model --encoder trained --pairs links/test \\\n"
-        "    --dictionary world/text/en-far.test.txt --include-seen --out everything",
+        "calque measure all --encoder world/encoder --encoder aligned \\\n"
+        "    --pairs links/test --dictionary world/text/en-far.test.txt \\\n"
+        "    --include-seen --out everything",
     ),
     "report": ("calque report words",),
     "encode": (

@@ -274,52 +274,61 @@ def _lettered(names: Sequence[str]) -> Flags:
 
 
 @dataclass(frozen=True, eq=False)
+class _Company:
+    """Unit vectors of words by the words around them, and the cosine from which on two are alike."""
+
+    form: Callable[[str], str]
+    vectors: Mapping[str, Floats]
+    near: float
+
+    @classmethod
+    def of(cls, text: Sentences, form: Callable[[str], str], share: float) -> _Company:
+        """Words of one form are one word; `share` of their pairs are less alike than those that count so."""
+        part = text.select(np.linspace(0, len(text) - 1, min(len(text), _COMPANY)).round().astype(np.int64))
+        names, types = _numbered(text.vocabulary, form)
+        plain = replace(
+            part, ids=types[part.ids].astype(np.int32), vocabulary=Vocabulary.of(names), tags=None
+        )
+        try:
+            table = learn_counts(plain, min_count=_COMPANY_COUNT)
+        except BadInput:
+            return cls(form, {}, 1.0)
+        vectors = table.vectors / np.linalg.norm(table.vectors, axis=1, keepdims=True).clip(1e-12)
+        first, second = np.random.default_rng(0).integers(0, len(vectors), (2, 100_000))
+        cosines = np.einsum("nd,nd->n", vectors[first], vectors[second])
+        return cls(form, dict(zip(table.words, vectors, strict=True)), float(np.quantile(cosines, share)))
+
+    def alike(self, a: str, b: str) -> bool:
+        first, second = (self.vectors.get(self.form(word)) for word in (a, b))
+        return first is not None and second is not None and float(first @ second) > self.near
+
+
+@dataclass(frozen=True, eq=False)
 class _Synonyms:
     """What tells that two words of the target language have one sense, besides their forms.
 
-    `mirrors` are the beginnings of source words that each beginning of a target word translates; `company`
-    are unit vectors of target words by the words around them, and `near` the cosine from which on two are
-    alike.
+    `mirrors` are the beginnings of source words that each beginning of a target word translates; words keep
+    `company` as they are written, and as what they begin with.
     """
 
     mirrors: Mapping[str, set[str]]
-    company: Mapping[str, Floats]
-    near: float
+    company: tuple[_Company, ...]
 
     @classmethod
     def of(cls, pairs: WordPairs, trust: Trust) -> _Synonyms:
         table, mirrors = _Table.of(pairs, _stem), defaultdict(set)
         for row in np.flatnonzero(table.associated(trust)).tolist():
             mirrors[table.stems[table.target[row]]].add(table.names[table.source[row]])
-        return cls(
-            mirrors, *(_company(pairs.bitext.target, trust.company) if trust.company < 1 else ({}, 1.0))
-        )
+        forms = (str.casefold, _stem) if trust.company < 1 else ()
+        return cls(mirrors, tuple(_Company.of(pairs.bitext.target, form, trust.company) for form in forms))
 
     def alike(self, word: str, a: str, b: str) -> bool:
         """Whether two translations of a word are one sense of it."""
-        if same_word(a, b) or self._others(word, a) & self._others(word, b):
-            return True
-        return (
-            a in self.company and b in self.company and float(self.company[a] @ self.company[b]) > self.near
-        )
+        mirrored = self._others(word, a) & self._others(word, b)
+        return same_word(a, b) or bool(mirrored) or any(one.alike(a, b) for one in self.company)
 
     def _others(self, word: str, translation: str) -> set[str]:
         return self.mirrors.get(_stem(translation), set()) - {_stem(word)}
-
-
-def _company(text: Sentences, share: float) -> tuple[dict[str, Floats], float]:
-    """Unit vectors of the words of a text, whatever their case, and a cosine that few pairs of them reach."""
-    part = text.select(np.linspace(0, len(text) - 1, min(len(text), _COMPANY)).round().astype(np.int64))
-    names, types = _numbered(text.vocabulary, str.casefold)
-    folded = replace(part, ids=types[part.ids].astype(np.int32), vocabulary=Vocabulary.of(names), tags=None)
-    try:
-        table = learn_counts(folded, min_count=_COMPANY_COUNT)
-    except BadInput:
-        return {}, 1.0
-    vectors = table.vectors / np.linalg.norm(table.vectors, axis=1, keepdims=True).clip(1e-12)
-    first, second = np.random.default_rng(0).integers(0, len(vectors), (2, 100_000))
-    cosines = np.einsum("nd,nd->n", vectors[first], vectors[second])
-    return dict(zip(table.words, vectors, strict=True)), float(np.quantile(cosines, share))
 
 
 def commonest(counts: Longs, share: float) -> Flags:

@@ -19,7 +19,7 @@ import numpy as np
 from calque.encoders.cached import sentence_layers
 from calque.errors import BadInput, BadSetting
 from calque.geometry.neighbours import Similarity, two_way
-from calque.measure.breakdown import DIRECTIONS
+from calque.measure.breakdown import DIRECTIONS, sentence_bins
 from calque.measure.scoring import Measurement, Scorer, check_languages, layers_of, telling
 from calque.progress import bar
 from calque.text.distinct import Distinct
@@ -201,6 +201,7 @@ def _scorer(encoders: Mapping[str, Encoder], bitext: Bitext, options: SentenceOp
             "data": bitext.fingerprint[:12],
             "recipe": recipe[:12] or None,
         },
+        sentence_bins(bitext),
         rounds=options.rounds,
     )
 
