@@ -140,6 +140,19 @@ def test_a_single_encoder_is_told_where_it_is_best(tmp_path: Path, task, metric,
     assert "helped" not in verdict_line(run)
 
 
+def test_ways_that_were_not_taken_together_are_named(tmp_path: Path) -> None:
+    held = measured(
+        "ambiguous-words", "accuracy", "", lambda depth, rank: 0.5, directions=("forward", "backward")
+    )
+    held = [r for r in held if r.languages == PAIRS[0] and r.layer == 8]
+    run = collect(write_run(tmp_path / "run", "measure examples", held))
+    assert "finding the right sense (English → German) went from 50.0%" in verdict_line(run)
+    alone = [r for r in held if r.encoder == LABELS[0]]
+    run = collect(write_run(tmp_path / "alone", "measure examples", alone))
+    words = "50.0% of the occurrences find their translation at layer 8, English → German"
+    assert measures_of(run)[0].leading.headline == words and "at layer 8." in verdict_line(run)
+
+
 def test_several_languages_are_told_by_their_mean(tmp_path: Path) -> None:
     held = measured("cka", "cka", "linear", lambda depth, rank: 0.5 * depth + 0.1 * rank, compared=False)
     folder = write_run(tmp_path / "run", "measure cka", held)

@@ -21,6 +21,7 @@ from calque.types import Result
 
 T = TypeVar("T")
 LINKS = "links"
+WAYS = ("forward", "backward")
 LINK_METRICS = ("precision", "recall", "f1", "aer")
 _SIGNS = ("results.jsonl", FINISHED, "recipe.toml", "artifacts")
 
@@ -52,8 +53,18 @@ class Panel:
         """The task, and in brackets what it was done on."""
         seed = f"seed {self.seed}" if self.seed else ""
         variant = VARIANTS.get(self.variant, self.variant)
-        about = ", ".join(filter(None, (self.name or pair_name(self.languages), variant, seed)))
+        about = ", ".join(filter(None, (self.name or self.pair, variant, seed)))
         return f"{self.activity} ({about})"
+
+    @property
+    def pair(self) -> str:
+        """The languages, and which way where figures are of one way only."""
+        return way_name(self.languages, self.directions[0]) if self.one_way else pair_name(self.languages)
+
+    @property
+    def one_way(self) -> bool:
+        """Whether both ways were measured and not taken together, so that figures are of the first."""
+        return self.directions[0] in WAYS and len(self.directions) > 1
 
     @property
     def told(self) -> str:
@@ -272,6 +283,17 @@ def pair_name(languages: Sequence[str]) -> str:
     'English–German'
     """
     return "–".join(map(name_of, languages))
+
+
+def way_name(languages: tuple[str, str], direction: str) -> str:
+    """A direction as languages.
+
+    >>> way_name(("en", "ru"), "backward")
+    'Russian → English'
+    """
+    if direction not in WAYS:
+        return direction
+    return " → ".join(map(name_of, languages if direction == WAYS[0] else languages[::-1]))
 
 
 def place_of(name: str, order: Sequence[str]) -> tuple[int, str]:

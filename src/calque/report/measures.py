@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from calque.report.collect import Panel, name_of, pair_name, place_of
+from calque.report.collect import Panel, name_of, pair_name, place_of, way_name
 from calque.report.figures import After, Bars, Pair, Series, breakdown_bars, dumbbells, layer_curve
 from calque.report.svg import Mark
 from calque.report.tables import Cell, LanguageRow, Row, language_rows, rows
@@ -359,7 +359,7 @@ def _pairs_of_one(held: Compared) -> Iterator[Pair]:
     for direction in held.whole.directions[1:]:
         ways = [contrasted(held.whole, name, held.layer, direction) for name in held.whole.encoders]
         where = "" if len(held.whole.layers) == 1 else f", layer {held.layer}"
-        label = _arrow(held.whole.languages, direction) + where
+        label = way_name(held.whole.languages, direction) + where
         yield from _pair(ways, label, held, judged=False)
 
 
@@ -386,17 +386,6 @@ def _after(contrast: Contrast, held: Compared, judged: bool) -> After:
     told = f"{amount(contrast.before.value, reading)} → {amount(contrast.after.value, reading)}"
     word = f"{change} {SIGNS[contrast.word]} {contrast.word}" if judged else change
     return After(_mark(contrast.after, reading.scale), told, word)
-
-
-def _arrow(languages: tuple[str, str], direction: str) -> str:
-    """A direction as languages.
-
-    >>> _arrow(("en", "ru"), "backward")
-    'Russian → English'
-    """
-    if direction not in ("forward", "backward"):
-        return direction
-    return " → ".join(map(name_of, languages if direction == "forward" else languages[::-1]))
 
 
 def _breakdowns(panel: Panel, layer: int | None) -> Iterator[Breakdown]:

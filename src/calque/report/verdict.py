@@ -300,6 +300,7 @@ def alone(held: Compared) -> str:
     """The outcome where nothing was compared: each encoder where it is best."""
     panel, names = held.whole, held.whole.encoders
     over = f", on average over {len(held.panels)} languages" if held.many else ""
+    over = f", {panel.pair}" if panel.one_way and not held.many else over
     told = [(name, best, panel.score(name, best)) for name in names for best in [panel.best_layer(name)]]
     found = [(name, best, amount(r.value, panel.reading)) for name, best, r in told if r is not None]
     if len(found) == 1 and panel.about.alone:
@@ -400,9 +401,10 @@ def _alone(panel: Panel, encoder: str) -> str:
     best = panel.best_layer(encoder)
     last = max((layer for layer in panel.layers if panel.score(encoder, layer)), key=lambda x: x or 0)
     held = {layer: panel.score(encoder, layer) for layer in (last, best)}
+    the_last = "the last " if len(panel.layers) > 1 else ""
     told = [
         f"{amount(score.value, panel.reading)}{_within(score, panel.reading)}"
-        + ("" if layer is None else f" at {'the last ' if layer == last else ''}layer {layer}")
+        + ("" if layer is None else f" at {the_last if layer == last else ''}layer {layer}")
         for layer, score in held.items()
         if score is not None
     ]
