@@ -42,7 +42,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "calque measure projection --encoder world/encoder --encoder aligned \\\n"
         "    --pairs links/test --types 6 --out picture",
         "calque measure projection --encoder aligned --pairs links/test \\\n"
-        "    --word bank --word star --method pca --out senses",
+        "    --word mother --word year --method pca --out senses",
     ),
     "measure examples": (
         "calque measure examples --encoder world/encoder --encoder aligned \\\n"

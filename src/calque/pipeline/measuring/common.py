@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias, TypeVar
 
 import numpy as np
 from pydantic import Field
@@ -77,6 +77,8 @@ class MeasureRun:
     counts: Mapping[str, int]
 
 
+R = TypeVar("R", bound=MeasureRecipe)
+
 #: One thing by name, or several.
 Many: TypeAlias = str | Path | Sequence[str | Path]
 
@@ -140,6 +142,29 @@ def measured(
     return MeasureRun(
         folder, load_results(folder / "results.jsonl"), read_json(folder / "artifacts" / COUNTS)
     )
+
+
+def measured_on_pairs(
+    recipe: R,
+    out: str | Path,
+    measure: Callable[[R, Mapping[str, Encoder], WordPairs], Measurement],
+    *,
+    device: str,
+    overwrite: bool = False,
+) -> MeasureRun:
+    """The run of a measure that takes the encoders and one set of pairs after the other."""
+    loaded = [load_any_pairs(Path(path), recipe.limit) for path in recipe.pairs]
+    opened = recipe.opened(device)
+    known = recipe.knowing({f"pairs {i}": one.fingerprint for i, one in enumerate(loaded)}, opened)
+
+    def write(run: Running) -> None:
+        parts = []
+        for one in loaded:
+            with run.stage("-".join(one.languages)):
+                parts.append(measure(known, opened, one))
+        save_measurements(run.folder, parts)
+
+    return measured(known, out, write, overwrite=overwrite)
 
 
 def save_measurements(folder: Path, parts: Sequence[Measurement]) -> list[Result]:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
 from calque.measure.distances import Distance, DistanceOptions, distances
+from calque.measure.scoring import Measurement
 from calque.pipeline.measuring.common import (
     Many,
     MeasureRecipe,
     MeasureRun,
     common_pooling,
-    load_any_pairs,
-    measured,
+    measured_on_pairs,
     meeting,
-    save_measurements,
 )
-from calque.pipeline.runs import Running
-from calque.types import Pooling
+from calque.types import Encoder, Pooling, WordPairs
 
 
 class DistancesRecipe(MeasureRecipe):
@@ -50,18 +49,15 @@ def measure_distances(
     """Distances of every encoder on every set of pairs; settings as in `DistancesRecipe`."""
     recipe = DistancesRecipe.of(encoders, pairs, **settings)
     recipe.measuring("mean")  # what cannot go together is told before anything is read
-    loaded = [load_any_pairs(Path(path), recipe.limit) for path in recipe.pairs]
-    opened = recipe.opened(device)
-    recipe = recipe.knowing({f"pairs {i}": one.fingerprint for i, one in enumerate(loaded)}, opened)
-    options = recipe.measuring(common_pooling(recipe.pooling, opened))
+    return measured_on_pairs(recipe, out, _measure, device=device, overwrite=overwrite)
 
-    def write(run: Running) -> None:
-        parts = []
-        for one in loaded:
-            with run.stage("-".join(one.languages)):
-                met = meeting(opened, one.languages)
-                layers = recipe.chosen_layers(met)
-                parts.append(distances(met, one, layers, options=options, recipe=recipe.digest()))
-        save_measurements(run.folder, parts)
 
-    return measured(recipe, out, write, overwrite=overwrite)
+def _measure(recipe: DistancesRecipe, opened: Mapping[str, Encoder], pairs: WordPairs) -> Measurement:
+    encoders = meeting(opened, pairs.languages)
+    return distances(
+        encoders,
+        pairs,
+        recipe.chosen_layers(encoders),
+        options=recipe.measuring(common_pooling(recipe.pooling, opened)),
+        recipe=recipe.digest(),
+    )

@@ -17,12 +17,9 @@ from calque.pipeline.measuring.common import (
     MeasureRecipe,
     MeasureRun,
     common_pooling,
-    load_any_pairs,
-    measured,
+    measured_on_pairs,
     meeting,
-    save_measurements,
 )
-from calque.pipeline.runs import Running
 from calque.types import Encoder, Pooling, WordPairs
 
 
@@ -66,18 +63,7 @@ def measure_projection(
 ) -> MeasureRun:
     """The same words in every encoder, of every set of pairs; settings as in `ProjectionRecipe`."""
     recipe = ProjectionRecipe.of(encoders, pairs, **settings)
-    loaded = [load_any_pairs(Path(path), recipe.limit) for path in recipe.pairs]
-    opened = recipe.opened(device)
-    recipe = recipe.knowing({f"pairs {i}": one.fingerprint for i, one in enumerate(loaded)}, opened)
-
-    def write(run: Running) -> None:
-        parts = []
-        for one in loaded:
-            with run.stage("-".join(one.languages)):
-                parts.append(_measure(recipe, opened, one))
-        save_measurements(run.folder, parts)
-
-    return measured(recipe, out, write, overwrite=overwrite)
+    return measured_on_pairs(recipe, out, _measure, device=device, overwrite=overwrite)
 
 
 def _measure(recipe: ProjectionRecipe, opened: Mapping[str, Encoder], pairs: WordPairs) -> Measurement:
