@@ -68,6 +68,21 @@ def test_a_broken_artifact_is_named(made, scored, name: str, held: object, told:
     assert f"{name}.json" in str(error.value)
 
 
+@pytest.mark.parametrize("name", ["heatmaps", "histograms", "projections", "scatters", "senses", "counts"])
+def test_an_artifact_that_is_no_json_is_named(made, name: str) -> None:
+    folder = made("run", [])
+    write_text(folder / "artifacts" / f"{name}.json", '[{"title": ')
+    with pytest.raises(BadInput, match=rf"{name}\.json"):
+        collect(folder)
+
+
+def test_a_run_that_left_pictures_alone_is_a_run(tmp_path: Path) -> None:
+    from run_folders import projection, write_run
+
+    write_run(tmp_path / "plane", "measure projection", [], projections=[projection(pairs=2)])
+    assert [part.name for part in collect(tmp_path).parts] == ["plane"]
+
+
 @pytest.mark.parametrize("text", ["= 3", "verb ="])
 def test_a_broken_recipe_is_named(made, text: str) -> None:
     folder = made("run", [])

@@ -168,6 +168,20 @@ def test_several_languages_are_told_by_their_mean(tmp_path: Path) -> None:
     assert "difference" not in words(text) and "Nothing was compared" not in text.split("Markdown")[0]
 
 
+def test_encoders_of_different_depth_in_several_languages(tmp_path: Path) -> None:
+    """Each has its mean at its own last layer, where nothing can be compared."""
+    held = measured(
+        "sentence-retrieval", "accuracy", "mean", lambda depth, rank: 0.4 + 0.1 * rank, compared=False
+    )
+    held = [r for r in held if r.layer == (12 if r.encoder == LABELS[0] else 6)]
+    folder = write_run(tmp_path / "run", "measure sentences", held)
+    (one,) = measures_of(collect(folder))
+    each = "e5-small-q4 40.0% (layer 12), centred rotation 50.0% (layer 6)"
+    assert one.leading.headline == f"Accuracy at its best: {each}, on average over 2 languages"
+    text = words(write_page(folder).read_text(encoding="utf-8"))
+    assert "German 40.0" in text and "None" not in text
+
+
 def test_a_figure_of_all_layers_together_is_a_row_of_its_own(tmp_path: Path) -> None:
     """It is no layer: neither best, nor last, nor in the curves."""
     held = measured("cka", "cka", "linear", lambda depth, rank: 0.5 + 0.1 * rank)

@@ -86,6 +86,7 @@ BAD = [
     ("projections", projection, "points", [], "no points"),
     ("projections", projection, "points.5.x", math.inf, "inf is not a number"),
     ("projections", projection, "points.5.y", True, "True is not a number"),
+    ("projections", projection, "points.5.y", -1e300, "too large"),
     ("projections", projection, "points.5.word", None, "word"),
     ("projections", projection, "points.5", "x", "TypeError"),
     ("projections", projection, "encoder", None, "encoder"),

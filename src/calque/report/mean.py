@@ -26,37 +26,45 @@ def verdict_layer(panels: Sequence[Panel]) -> int | None:
     It is chosen without looking at the encoders that are judged, so that the choice cannot flatter them.
     """
     first = panels[0]
-    base, sign = first.baseline or first.encoders[0], -1 if first.reading.lower else 1
-    means = {layer: sign * m.value for layer in shared_layers(panels) if (m := _mean(panels, base, layer))}
-    return max(means, key=means.__getitem__) if means else first.best_layer(base)
+    base = first.baseline or first.encoders[0]
+    layers = shared_layers(panels, first.encoders) or shared_layers(panels, [base])
+    return _best(panels, base, layers) if layers else first.best_layer(base)
 
 
-def shared_layers(panels: Sequence[Panel]) -> tuple[int | None, ...]:
-    """Layers at which every encoder was measured in every language."""
+def _best(panels: Sequence[Panel], encoder: str, layers: Sequence[int | None]) -> int | None:
+    """The layer at which an encoder's mean is best; the lowest of equals."""
+    sign = -1 if panels[0].reading.lower else 1
+    means = {layer: sign * m.value for layer in layers if (m := _mean(panels, encoder, layer))}
+    return max(means, key=means.__getitem__)
+
+
+def shared_layers(panels: Sequence[Panel], encoders: Sequence[str]) -> tuple[int | None, ...]:
+    """Layers at which all of these encoders were measured in every language."""
     return tuple(
         layer
         for layer in panels[0].layers
-        if all(panel.score(name, layer) for panel in panels for name in panels[0].encoders)
+        if all(panel.score(name, layer) for panel in panels for name in encoders)
     )
 
 
 def mean_panel(panels: Sequence[Panel], *, judged: bool = True) -> Panel:
     """The mean of several languages as a panel: scores and differences at every layer, with intervals; where
     it is judged, tests at the layers that the verdict is about, which are its own and the last."""
-    first, layers = panels[0], shared_layers(panels)
-    places = [(name, layer) for name in first.encoders for layer in layers]
-    items = {at: _values(panels, *at) for at in places}
-    tested = {verdict_layer(panels), *layers[-1:]} if judged else set()
+    first = panels[0]
+    layers = {name: shared_layers(panels, [name]) for name in first.encoders}
+    items = {(name, layer): _values(panels, name, layer) for name in layers for layer in layers[name]}
     made: list[tuple[Result, Sequence[Gains] | None]] = []
-    for name, layer in places:
+    for name, layer in items:
         if score := _mean(panels, name, layer):
             made.append((score, items[name, layer]))
-    for name, layer in places:
-        change = _plain_mean([panel.change(name, layer) for panel in panels])
-        if change is not None and change.baseline is not None:
-            gains = _differences(items.get((change.baseline, layer)), items[name, layer])
+    for name in layers:
+        changes = [_plain_mean([panel.change(name, layer) for panel in panels]) for layer in layers[name]]
+        compared = [change for change in changes if change is not None and change.baseline is not None]
+        tested = _tested(panels, compared) if judged else set()
+        for change in compared:
+            gains = _differences(items.get((str(change.baseline), change.layer)), items[name, change.layer])
             if gains is not None:
-                p = mean_test(gains) if layer in tested else None
+                p = mean_test(gains) if change.layer in tested else None
                 change = replace(change, p=p, note="permutation")
             made.append((change, gains))
     ends = iter(mean_intervals([gains for _, gains in made if gains is not None]))
@@ -66,6 +74,15 @@ def mean_panel(panels: Sequence[Panel], *, judged: bool = True) -> Panel:
 
 def _mean(panels: Sequence[Panel], encoder: str, layer: int | None) -> Result | None:
     return _plain_mean([panel.score(encoder, layer) for panel in panels])
+
+
+def _tested(panels: Sequence[Panel], compared: Sequence[Result]) -> set[int | None]:
+    """The layers that a verdict on these differences is about."""
+    layers = [change.layer for change in compared]
+    base = compared[0].baseline if compared else None
+    known = layers if base is None else [at for at in layers if _mean(panels, base, at)]
+    best = [_best(panels, base, known)] if base is not None and known else []
+    return {verdict_layer(panels), *layers[-1:], *best}
 
 
 def _differences(before: Sequence[Gains] | None, after: Sequence[Gains] | None) -> list[Gains] | None:

@@ -165,7 +165,7 @@ def _set_view(held: Compared) -> SetView:
         tuple(_judged(held)),
         () if held.verdicts or held.many or held.whole.about.drawn else tuple(compared_lines(held)),
         _dumbbells(held),
-        tuple(language_rows(held)) if held.many else (),
+        tuple(language_rows(held)) if held.many and held.whole.encoders else (),
         tuple(_curves(held, small=held.many, layer=held.layer)),
         tuple(_language_view(held, place) for place in range(len(held.panels))),
     )

@@ -12,6 +12,7 @@ from calque.errors import BadInput
 from calque.files import read_json
 
 T = TypeVar("T")
+LARGEST = 1e100
 Record = Mapping[str, Any]
 
 
@@ -56,6 +57,8 @@ def number(told: Any) -> float:
     """A finite number, which must be one."""
     if isinstance(told, bool) or not isinstance(told, int | float) or not math.isfinite(told):
         raise ValueError(f"{told!r} is not a number")
+    if abs(told) > LARGEST:
+        raise ValueError(f"{told!r} is too large to be drawn")
     return float(told)
 
 

@@ -375,7 +375,7 @@ def compared_lines(held: Compared) -> list[str]:
 def _beside(one: Measured) -> list[str]:
     """The other figures of a measure at the verdict's layer, before and after."""
     layer, told = one.leading.layer, []
-    base, *others = one.leading.whole.encoders
+    base, *others = one.leading.panels[0].encoders
     for name in others or [base]:
         moved = []
         for held in one.beside:
@@ -399,7 +399,8 @@ def _paragraph(held: Compared, verdict: Verdict) -> list[str]:
 
 def _alone(panel: Panel, encoder: str) -> str:
     best = panel.best_layer(encoder)
-    last = max((layer for layer in panel.layers if panel.score(encoder, layer)), key=lambda x: x or 0)
+    there = [layer for layer in panel.layers if panel.score(encoder, layer)]
+    last = there[-1] if there else None
     held = {layer: panel.score(encoder, layer) for layer in (last, best)}
     the_last = "the last " if len(panel.layers) > 1 else ""
     told = [
@@ -408,7 +409,7 @@ def _alone(panel: Panel, encoder: str) -> str:
         for layer, score in held.items()
         if score is not None
     ]
-    return f"{encoder} has {panel.figure} " + ", and its best, ".join(told)
+    return f"{encoder} has {panel.figure} " + (", and its best, ".join(told) or "of parts only")
 
 
 def links_sentence(run: Run) -> str:
