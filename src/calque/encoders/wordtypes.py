@@ -115,7 +115,9 @@ class Types:
 
 def folded(word: str, fold: bool) -> str:
     """A word as it is compared: in lower case, or as it is written."""
-    return word.lower() if fold else word
+    lower = word.lower() if fold else word
+    # Most words are in lower case already, and one string is enough.
+    return word if lower == word else lower
 
 
 def one_word_sentences(language: str, words: Sequence[str]) -> Sentences:

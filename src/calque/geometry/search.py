@@ -28,9 +28,11 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _SIZE = 32
-_MAXIMA_BYTES = 320_000_000
-_VALUES = 16_000_000
+_MAXIMA_BYTES = 200_000_000
+_VALUES = 8_000_000
 _QUERIES = 8192
+_COLUMNS = 8192
+_LANES = 32
 #: Few enough rows that temporaries stay in the processor's cache.
 _ROWS = 512
 _SAMPLE = 1024
@@ -98,8 +100,8 @@ def bound_both_ways(x: torch.Tensor, y: torch.Tensor, *, device: str, block: int
     """Bounds of rows of x among y, and of rows of y among x. Shape: x (n, d), y (m, d), of unit length."""
     size = _group_size(len(x), len(y))
     (axes,) = each_part(lambda sides: _Axes.of(*sides), [(x, y)])
-    # Maxima over groups of y run along rows of a tile, and are fast only over 32 groups or more at once.
-    sides = [(x, block), (y, max(block, 32 * size))]
+    # Wide tiles of y are fast, up to what memory of the product they cost.
+    sides = [(x, block), (y, max(block, min(32 * size, _COLUMNS)))]
     ours, theirs = each_part(lambda side: _group(side[0], axes, size, side[1]), sides)
     forward, backward = _maxima((x, y), axes, (ours, theirs), device)
     return Bounds(forward, _places(ours, len(x)), theirs), Bounds(backward, _places(theirs, len(y)), ours)
@@ -206,7 +208,7 @@ def _maxima(
                 there = slice(j, j + columns)
                 other = _sketch(y, axes, along[there]) if held is None else held[there]
                 torch.mm(part, other.T, out=product)
-                over_y = product.view(rows, size, -1).amax(1)
+                over_y = _over_groups(product, size)
                 over_x = product.view(size, -1, columns).amax(0).T
                 forward[i : i + rows, j // size : (j + columns) // size] = over_y
                 backward[j : j + columns, i // size : (i + rows) // size] = over_x
@@ -214,6 +216,16 @@ def _maxima(
 
         each_part(across, range(0, len(down), rows))
     return forward, backward
+
+
+def _over_groups(product: torch.Tensor, size: int) -> torch.Tensor:
+    """The greatest number of each group along every row. Shape: (rows, columns) to (rows, groups).
+
+    Maxima are fast only when taken over 32 columns or more at once: few groups are taken in parts.
+    """
+    groups = product.shape[1] // size
+    parts = 1 << max(0, (_LANES // groups).bit_length() - 1)
+    return product.view(len(product), size // parts, -1).amax(1).view(len(product), parts, groups).amax(1)
 
 
 # ----------------------------------------------------------------------------------------- the search
@@ -244,7 +256,8 @@ class Search:
             return Found(np.zeros((0, k), np.int64), np.zeros((0, k)))
         # Neighbours are searched for together: they look into the same groups.
         order = torch.argsort(self.bounds.place[rows])
-        parts = torch.split(order, _QUERIES)
+        # A query begins with as many groups as it wants neighbours.
+        parts = torch.split(order, max(1, min(_QUERIES, _VALUES // (k * self.bounds.groups.size))))
         found = _joined(
             each_part(lambda p: self._some(rows[p], k, None if least is None else least[p]), parts)
         )
@@ -336,7 +349,8 @@ class _Seen:
     def reached(self, k: int, queries: int) -> torch.Tensor:
         """The k-th best score of each query, when each looked into as many groups. Shape: (queries,)."""
         order = torch.argsort(self.query, stable=True)
-        return self.score.index_select(0, order).view(queries, -1).topk(k, 1).values[:, -1]
+        best = self.score.topk(min(k, self.score.shape[1]), 1).values
+        return best.index_select(0, order).view(queries, -1).topk(k, 1).values[:, -1]
 
     def above(self, least: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Query and slot (member of a group) of each score that reaches its query's least."""
