@@ -1,5 +1,6 @@
 """The world as word pairs, as sentences and as files."""
 
+from collections import Counter
 from itertools import chain
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from calque.errors import BadSetting
 from calque.text.bitext import read_bitext
 from calque.text.conllu import read_conllu
+from calque.text.dictionaries import read_dictionary
 from calque.text.world import LANGUAGES, generate, world_pairs, world_sentences, write_world
 from calque.types import UPOS
 
@@ -63,6 +65,7 @@ def test_files_hold_what_was_drawn(tmp_path: Path) -> None:
         "en.conllu",
         "near.conllu",
         "far.conllu",
+        *(f"en-{other}.{part}.txt" for other in ("near", "far") for part in ("train", "test")),
     }
     assert {path.name for path in (tmp_path / "world").iterdir()} == names
     bitext = read_bitext(
@@ -78,6 +81,19 @@ def test_files_hold_what_was_drawn(tmp_path: Path) -> None:
             assert (tree.words, tree.upos, tree.heads, tree.labels) == (
                 held.words, held.upos, held.heads, held.labels,
             )  # fmt: skip
+
+
+def test_dictionaries_hold_the_words_of_the_links(tmp_path: Path) -> None:
+    write_world(tmp_path / "world", 400, languages=("en", "far"), seed=3)
+    train, test = (read_dictionary(tmp_path / "world" / f"en-far.{part}.txt") for part in ("train", "test"))
+    assert not set(train.translations) & set(test.translations), "no word is in both"
+    assert 2 < len(train.translations) / len(test.translations) < 4
+    counts = Counter(
+        (s.sides["en"].words[i].lower(), s.sides["far"].words[j].lower())
+        for s in generate(400, seed=3)
+        for i, j in s.links["en", "far"]
+    )
+    assert {*train.pairs, *test.pairs} == {pair for pair, count in counts.items() if count > 1}
 
 
 def test_treebanks_tell_entities_slots_senses_and_intents(tmp_path: Path) -> None:
