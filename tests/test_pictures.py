@@ -12,6 +12,8 @@ import small_corpus
 from calque.errors import BadInput, BadSetting
 from calque.pipeline import align, measure_all, measure_examples, measure_projection, report
 from calque.report.collect import collect
+from calque.store import save_pairs
+from calque.types import Bitext, WordPairs
 
 FAST = {"rounds": 20, "device": "cpu"}
 
@@ -140,3 +142,11 @@ def test_mistakes_that_concern_all_are_told_at_once(corpus: Path, bert: Path, tm
     with pytest.raises(BadSetting, match="no layer '9'"):
         measure_all(bert, pairs, out=tmp_path / "all", layers="9", tell=lines.append)
     assert not lines and not (tmp_path / "all").exists()
+
+
+def test_where_nothing_can_be_done_all_reasons_are_told(bert: Path, tmp_path: Path) -> None:
+    bitext = Bitext.of(("en", "de"), [["cat", "sat"]], [["cat", "sat"]])
+    save_pairs(tmp_path / "pairs", WordPairs.of(bitext, [0, 0], [0, 1], [0, 1]))
+    with pytest.raises(BadInput, match=r"words: .*; sentences: .*; cka: .*; distances: .*; projection: "):
+        measure_all(bert, tmp_path / "pairs", out=tmp_path / "all", **FAST)
+    assert not (tmp_path / "all").exists()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import Any, get_args
 
 import numpy as np
@@ -21,7 +22,6 @@ from calque.measure.breakdown import DIRECTIONS
 from calque.measure.examples import commonest, in_sentence
 from calque.measure.scoring import Measurement, Scorer, check_languages, layers_of
 from calque.progress import bar
-from calque.recipe import suggestion
 from calque.types import (
     Doubles,
     Encoder,
@@ -160,8 +160,11 @@ def _named(
         number = known.get(word, -1)
         links = np.flatnonzero(usable & ((sides[0] == number) | (sides[1] == number))).tolist()
         if not links:
-            linked = [name for name, i in known.items() if (sides[0][usable] == i).any()]
-            raise BadInput(f"no link of {word!r} in these pairs", remedy=suggestion(word, linked[:20]))
+            linked = np.unique(np.concatenate([side[usable] for side in sides]))
+            names = list(known)
+            near = get_close_matches(word, [names[i] for i in linked.tolist()], 1)
+            remedy = f"did you mean {near[0]}?" if near else "give a word of the text that is linked"
+            raise BadInput(f"no link of {word!r} in these pairs", remedy=remedy)
         found[word] = links
     return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
@@ -85,6 +86,8 @@ def measure_all(
         tell(f"{number} of {len(steps)}: {name} {told}")
     del held
     if not runs:
+        with suppress(OSError):
+            folder.rmdir()
         raise BadInput("; ".join(f"{name}: {why}" for name, why in failed.items()), where=folder)
     return WholeRun(folder, runs, failed)
 
