@@ -137,12 +137,10 @@ class _Spot:
     link: int | None = None
 
     @property
-    def belongs(self) -> Markup:
+    def belongs(self) -> str:
         """Its group and its link as attributes."""
         held = (("g", self.group), ("l", self.link))
-        return Markup("").join(
-            Markup(' data-{}="{}"').format(name, number) for name, number in held if number is not None
-        )
+        return "".join(f' data-{name}="{number}"' for name, number in held if number is not None)
 
 
 def _bonds(spots: Sequence[_Spot]) -> Markup:
@@ -152,27 +150,20 @@ def _bonds(spots: Sequence[_Spot]) -> Markup:
         if spot.link is not None:
             held.setdefault(spot.link, []).append(spot)
     lines = [
-        Markup('<path d="M{} {}L{} {}"{}/>').format(
-            *(svg.n(end) for spot in pair for end in (spot.x, spot.y)), pair[0].belongs
-        )
-        for pair in held.values()
-        if len(pair) == 2
+        f'<path d="M{svg.n(a.x)} {svg.n(a.y)}L{svg.n(b.x)} {svg.n(b.y)}"{a.belongs}/>'
+        for a, b in (pair for pair in held.values() if len(pair) == 2)
     ]
     many = " many" if len(lines) > _MANY else ""
-    return Markup('<g class="bonds{}">{}</g>').format(many, Markup("").join(lines))
+    return Markup(f'<g class="bonds{many}">{"".join(lines)}</g>')
 
 
 def _point(spot: _Spot, kind: str, told: str) -> Markup:
     """A circle, or a square on its corner, under its number."""
-    x, y = svg.n(spot.x), svg.n(spot.y)
+    x, y, own = svg.n(spot.x), svg.n(spot.y), f'class="point {kind}" data-k="{spot.number}"{spot.belongs}'
     if kind.startswith("round"):
-        shape = Markup('<circle cx="{}" cy="{}" r="{}"').format(x, y, svg.n(_SIZE))
-    else:
-        size = svg.n(_SIZE * 1.25)
-        shape = Markup('<path d="M{} {}m0-{s}l{s} {s}-{s} {s}-{s}-{s}z"').format(x, y, s=size)
-    return Markup('{} class="point {}" data-k="{}"{}><title>{}</title></{}>').format(
-        shape, kind, spot.number, spot.belongs, told, "circle" if kind.startswith("round") else "path"
-    )
+        return svg.titled("circle", f'cx="{x}" cy="{y}" r="{svg.n(_SIZE)}" {own}', told)
+    s = svg.n(_SIZE * 1.25)
+    return svg.titled("path", f'd="M{x} {y}m0-{s}l{s} {s}-{s} {s}-{s}-{s}z" {own}', told)
 
 
 def _names(spots: Sequence[_Spot], size: tuple[float, float], colours: Sequence[str]) -> Iterator[Markup]:
@@ -189,9 +180,7 @@ def _names(spots: Sequence[_Spot], size: tuple[float, float], colours: Sequence[
                 taken[count] = box
                 count += 1
                 x = left if anchor == "start" else left + wide
-                yield Markup('<text x="{}" y="{}" class="beside {}" text-anchor="{}"{}>{}</text>').format(
-                    svg.n(x), svg.n(spot.y + 4), colour, anchor, spot.belongs, name
-                )
+                yield svg.text(svg.n(x), spot.y + 4, name, f"beside {colour}", anchor, spot.belongs)
                 break
 
 

@@ -156,12 +156,11 @@ def _curve(line: Series, field: _Field, place: int) -> Markup:
 
 
 def _dots(line: Series, field: _Field, place: int, unit: str, size: float) -> list[Markup]:
+    kind = f'r="{svg.n(size)}" class="dot {svg.colour(place)}"'
     return [
-        Markup('<circle cx="{}%" cy="{}" r="{}" class="dot {}"><title>{}</title></circle>').format(
-            svg.n(field.x(layer)),
-            svg.n(field.y(mark.value)),
-            svg.n(size),
-            svg.colour(place),
+        svg.titled(
+            "circle",
+            f'cx="{svg.across(field.x(layer))}" cy="{svg.n(field.y(mark.value))}" {kind}',
             f"{line.label}, layer {layer}: {mark.told(unit)}",
         )
         for layer, mark in line.points

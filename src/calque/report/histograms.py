@@ -86,13 +86,10 @@ def _columns(held: Histogram, encoder: str, axis: Axis, top: float) -> Iterator[
         if told:
             low, high = held.edges[place], held.edges[place + 1]
             left, right = _x(low, axis), _x(high, axis)
-            yield Markup(
-                '<rect x="{}" y="{}" width="{}" height="{}" class="column"><title>{}</title></rect>'
-            ).format(
-                svg.across(left),
-                svg.n(top),
-                svg.across(right - left),
-                svg.n(_STRIP),
+            across = f'x="{svg.across(left)}" width="{svg.across(right - left)}"'
+            yield svg.titled(
+                "rect",
+                f'{across} y="{svg.n(top)}" height="{svg.n(_STRIP)}" class="column"',
                 f"{encoder}, {held.axis} {low:.4g} to {high:.4g}: {', '.join(told)} pairs",
             )
 
