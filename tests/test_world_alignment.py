@@ -1,4 +1,4 @@
-"""Alignment on the invented universe, on the masked language model that was trained there without any links."""
+"""Alignment on the invented universe, of the masked language model that was trained there without links."""
 
 import json
 from pathlib import Path
