@@ -72,7 +72,7 @@ def test_linked_words_come_nearer_and_transformers_alone_gives_the_same(
     [
         {"freeze_embeddings": True, "freeze_layers": 1},
         {"trim_vocabulary": True},
-        {"lora": 2, "method": "l2", "learning_rate": 1e-2},
+        {"lora": 4, "lora_alpha": 64, "method": "l2", "learning_rate": 1e-2, "steps": 40},
         {"queue": 16, "mask_same": False},
         {"regulariser": "both", "hidden_words": "linked"},
         {"pulled_to": "frozen", "supervision": "all", "layers": "last2"},

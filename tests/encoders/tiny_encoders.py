@@ -144,7 +144,11 @@ def marian(folder: Path) -> tuple[Any, Any]:
     lines = folder / "lines.txt"
     lines.write_text("\n".join(TEXT), encoding="utf-8")
     sentencepiece.SentencePieceTrainer.train(
-        input=str(lines), model_prefix=str(folder / "source"), vocab_size=110, minloglevel=2
+        input=str(lines),
+        model_prefix=str(folder / "source"),
+        vocab_size=110,
+        minloglevel=2,
+        hard_vocab_limit=False,
     )
     processor = sentencepiece.SentencePieceProcessor(model_file=str(folder / "source.model"))
     pieces = [processor.id_to_piece(i) for i in range(processor.get_piece_size())]

@@ -79,7 +79,9 @@ class SimilarityLinker:
         unit = self.method is not SimilarityMethod.SOFTMAX
         (a, has_a), (b, has_b) = (self._padded(side, unit) for side in (bitext.source, bitext.target))
         real = has_a[:, :, None] & has_b[:, None, :]
-        similarity = np.where(real, a @ b.transpose(0, 2, 1), _NEVER)
+        product = a @ b.transpose(0, 2, 1)
+        # A word that stands twice in a sentence must tie with itself, however the product was added up.
+        similarity = np.where(real, product.round(5) if unit else product, _NEVER)
         links, score = _METHODS[self.method](similarity, real, self)
         return np.nonzero(links), score[links].clip(0, 1)
 
