@@ -8,6 +8,7 @@ import sys
 import time
 from dataclasses import MISSING, fields
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -104,6 +105,26 @@ def test_dev_links_choose_the_weights(bert: Path, links: Path, tmp_path: Path) -
     about = json.loads((out / "artifacts" / "training.json").read_text())
     assert 0 < about["best dev score"] <= 1 and about["steps"] == 12
     assert len((out / "artifacts" / "steps.jsonl").read_text().splitlines()) == 12
+
+
+def test_records_for_tensorboard_stay_with_the_encoder(
+    bert: Path, links: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class SummaryWriter:
+        def __init__(self, folder: str) -> None:
+            self.file = Path(folder) / "events"
+            self.file.parent.mkdir()
+
+        def add_scalar(self, name: str, value: float, step: int) -> None:
+            with self.file.open("a") as handle:
+                handle.write(f"{step} {name}\n")
+
+        def close(self) -> None: ...
+
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", SimpleNamespace(SummaryWriter=SummaryWriter))
+    align(str(bert), links / "train", out=tmp_path / "out", method="weak", tensorboard=True, **SMALL)
+    told = (tmp_path / "out" / "artifacts" / "tensorboard" / "events").read_text().splitlines()
+    assert "12 weak" in told and "1 unrelated cosine" in told
 
 
 def test_seeds_and_repeats(bert: Path, links: Path, tmp_path: Path) -> None:

@@ -21,12 +21,12 @@ from calque.errors import BadSetting, TrainingStopped
 from calque.files import Cache, is_done, write_json
 from calque.geometry.losses import Power
 from calque.measure.word_retrieval import RetrievalOptions, retrieve
-from calque.pipeline.runs import EncoderRecipe, Running, running, work_folder
+from calque.pipeline.runs import EncoderRecipe, Running, keep_records, running, work_folder
 from calque.recipe import Device, parse_layers
 from calque.store import load_pairs
 from calque.training.checkpoint import checkpoints, load_weights, trained_parameters
 from calque.training.crew import first_process, wait_for_all
-from calque.training.loop import HISTORY, Precision, TrainLog, TrainOptions, train
+from calque.training.loop import Precision, TrainLog, TrainOptions, train
 from calque.training.partial import ParameterCount, add_lora, freeze, parameter_count
 from calque.training.schedule import Schedule
 from calque.training.trim import trim_vocabulary, used_pieces
@@ -171,7 +171,7 @@ def finetune(
         undo.close()
         if run is not None:
             _write(run, task, log, counts)
-            shutil.copyfile(work / HISTORY, run.folder / "artifacts" / HISTORY)
+            keep_records(work, run.folder)
     if first_process():
         shutil.rmtree(work, ignore_errors=True)
     wait_for_all()

@@ -20,7 +20,7 @@ from calque.encoders.hub import quiet
 from calque.encoders.spans import Layout
 from calque.encoders.tokens import Reader
 from calque.files import is_done, read_json, write_json
-from calque.pipeline.runs import running, work_folder
+from calque.pipeline.runs import keep_records, running, work_folder
 from calque.pretrain.masked import MaskedLanguageModel, MaskedOptions, masked_score
 from calque.pretrain.masking import Masker
 from calque.pretrain.vocabulary import Cutting, train_tokenizer
@@ -29,7 +29,7 @@ from calque.stats.signature import signature
 from calque.store import load_results, save_results
 from calque.text.world import world_sentences
 from calque.training.crew import first_process, wait_for_all
-from calque.training.loop import HISTORY, TrainLog, TrainOptions, start, train
+from calque.training.loop import TrainLog, TrainOptions, start, train
 from calque.training.schedule import Schedule
 from calque.types import Result, Sentences
 
@@ -174,7 +174,7 @@ def _pretrain(recipe: PretrainRecipe, options: TrainOptions, folder: Path, work:
             held_out = [reader.layout(text) for text in world_texts(recipe, HELD_OUT, PLACES)]
             save_results(run.folder / "results.jsonl", _results(recipe, task, held_out))
             write_json(run.folder / "artifacts" / "training.json", _told(log))
-            shutil.copyfile(work / HISTORY, run.folder / "artifacts" / HISTORY)
+            keep_records(work, run.folder)
     if first_process():
         shutil.rmtree(work)
     # The others read what the first has written.

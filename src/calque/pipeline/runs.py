@@ -25,6 +25,7 @@ from calque.files import file_digest, read_json, run_folder, text_digest, write_
 from calque.recipe import Device, Dtype, Recipe
 from calque.training.checkpoint import checkpoints
 from calque.training.crew import first_process
+from calque.training.loop import HISTORY, TENSORBOARD
 from calque.types import Encoder, WordPairs
 
 PACKAGES = ("numpy", "scipy", "torch", "transformers", "tokenizers", "sil-thot", "sacremoses")
@@ -97,6 +98,14 @@ def work_folder(out: Path, recipe: Recipe, *, resume: bool, overwrite: bool) -> 
         shutil.rmtree(work, ignore_errors=True)
         write_json(marker, {"digest": recipe.digest()})
     return work
+
+
+def keep_records(work: Path, folder: Path) -> None:
+    """What a training told step by step goes into its run, TensorBoard's records too where there are any."""
+    artifacts = folder / "artifacts"
+    shutil.copyfile(work / HISTORY, artifacts / HISTORY)
+    if (work / TENSORBOARD).is_dir():
+        shutil.copytree(work / TENSORBOARD, artifacts / TENSORBOARD)
 
 
 def environment() -> dict[str, Any]:

@@ -45,6 +45,7 @@ _ACCELERATE: dict[Precision, str] = {"float32": "no", "float16": "fp16", "bfloat
 #: Steps over which a watched figure is averaged before it is held against its bound.
 PATIENCE = 20
 HISTORY = "steps.jsonl"
+TENSORBOARD = "tensorboard"
 
 
 @dataclass(frozen=True)
@@ -441,7 +442,7 @@ class _Trainer:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
             raise MissingExtra("--tensorboard", "tensorboard") from None
-        return SummaryWriter(str(self.folder / "tensorboard"))
+        return SummaryWriter(str(self.folder / TENSORBOARD))
 
 
 def told(record: Mapping[str, Any], unit: str) -> str:
