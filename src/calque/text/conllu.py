@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from calque.errors import BadInput
@@ -18,7 +18,7 @@ _NOT_A_WORD = re.compile(r"\d+[-.]\d+")
 class Tree:
     """One sentence of a treebank: a value a word in every column.
 
-    `heads` are 1-based, 0 is the root, -1 a word whose head is not given ("_").
+    `heads` are 1-based, 0 is the root, -1 a word whose head is not given ("_"). `line` is where it begins.
     """
 
     words: tuple[str, ...]
@@ -28,6 +28,7 @@ class Tree:
     lemmas: tuple[str, ...]
     id: str = ""
     text: str = ""
+    line: int = field(default=0, compare=False)
 
     def __len__(self) -> int:
         return len(self.words)
@@ -35,7 +36,7 @@ class Tree:
 
 def read_conllu(path: str | Path) -> list[Tree]:
     """Every sentence of a treebank; multiword tokens (`1-2`) and empty nodes (`1.1`) are passed over."""
-    return [_tree(rows, path) for rows in _sentences(path)]
+    return [parse_tree(rows, path) for rows in _sentences(path)]
 
 
 def _sentences(path: str | Path) -> Iterator[list[tuple[int, str]]]:
@@ -51,7 +52,8 @@ def _sentences(path: str | Path) -> Iterator[list[tuple[int, str]]]:
         yield rows
 
 
-def _tree(rows: list[tuple[int, str]], path: str | Path) -> Tree:
+def parse_tree(rows: Sequence[tuple[int, str]], path: str | Path) -> Tree:
+    """The sentence of these numbered lines, comments and words; `path` is for messages."""
     about: dict[str, str] = {}
     words: list[Sequence[str]] = []
     lines: list[int] = []
@@ -82,6 +84,7 @@ def _tree(rows: list[tuple[int, str]], path: str | Path) -> Tree:
         lemmas,
         about.get("sent_id", ""),
         about.get("text", ""),
+        lines[0],
     )
 
 
