@@ -30,8 +30,8 @@ from calque.training.crew import Crew
 from calque.training.loop import GradientTerm, Taken
 from calque.types import Longs, Pooling, Sentences, TextBatch, WordPairs
 
-#: The figure that tells of collapse: the mean cosine of words that are not linked.
-UNRELATED = "unrelated cosine"
+#: The figure that tells of collapse: the mean cosine of words that are not linked; and that of linked ones.
+UNRELATED, RELATED = "unrelated cosine", "related cosine"
 
 _PARTS = ("source", "target", "source_words", "target_words")
 
@@ -136,9 +136,11 @@ class FinetuneAligner:
         seed: int = 0,
         batches: int | None = None,
         cache: Cache | None = None,
+        original: HuggingFaceEncoder | None = None,
     ) -> FinetuneTask:
-        """Training on these pairs, of any number of languages; the encoder as it is now is the original.
+        """Training on these pairs, of any number of languages.
 
+        The original that hidden states are kept near is the encoder as it is now, unless another is given.
         `batches` is how many will be read where that may be less than all: then the original's vectors are
         not computed for the whole text. With a cache they are on disk for the next seed.
         """
@@ -150,7 +152,9 @@ class FinetuneAligner:
             seed=seed,
         )
         corpora = [preparer.corpus(one) for one in pairs]
-        return FinetuneTask(encoder, corpora, self.options, seed, batches=batches, cache=cache)
+        return FinetuneTask(
+            encoder, corpora, self.options, seed, batches=batches, cache=cache, original=original
+        )
 
 
 # ----------------------------------------------------------------------------------------- the training
@@ -196,6 +200,7 @@ class FinetuneTask:
         *,
         batches: int | None = None,
         cache: Cache | None = None,
+        original: HuggingFaceEncoder | None = None,
     ) -> None:
         self.encoder, self.corpora, self.options, self.seed = encoder, corpora, options, seed
         self.modules: dict[str, torch.nn.Module] = {"encoder": encoder.model}
@@ -209,7 +214,7 @@ class FinetuneTask:
         self._originals: Originals | None = None
         if options.hidden or options.pulled_to == "frozen":
             self._originals = originals(
-                encoder,
+                original or encoder,
                 [corpus.held.text for corpus in corpora],
                 layers=options.layers,
                 pooling=options.pooling,
@@ -251,7 +256,9 @@ class FinetuneTask:
         if self.options.hidden:
             losses["hidden"] = self._near(read, vectors, before, crew)
         units = len(read.batch.row) if len(share) else 0
-        return Taken(losses, units, {UNRELATED: unrelated_cosine(linked[-1].detached(), crew)})
+        last = linked[-1].detached()
+        watched = {RELATED: related_cosine(last, crew), UNRELATED: unrelated_cosine(last, crew)}
+        return Taken(losses, units, watched)
 
     def state(self) -> dict[str, torch.Tensor]:
         return {
@@ -402,6 +409,14 @@ def make_heads(
         torch.manual_seed(seed)
         heads = [Head(encoder.width, options.head) for _ in options.layers]
     return torch.nn.ModuleList(heads).to(encoder.device)
+
+
+@torch.no_grad()
+def related_cosine(links: Linked, crew: Crew) -> float:
+    """Mean cosine of linked words."""
+    cosine = torch.nn.functional.cosine_similarity(links.source, links.target).double()
+    total, count = crew.total(torch.stack([cosine.sum(), cosine.new_tensor(len(cosine))])).tolist()
+    return total / count if count else 0.0
 
 
 @torch.no_grad()

@@ -122,7 +122,7 @@ class AlignedEncoder(Wrapped):
     def states(self, batch: TextBatch, layers: Sequence[int]) -> States:
         states = self.inner.states(batch, layers)
         moved = tuple(
-            _as_torch(self.map_for(batch.language, layer), hidden).apply(hidden)
+            as_torch(self.map_for(batch.language, layer), hidden).apply(hidden)
             for layer, hidden in zip(states.layers, states.hidden, strict=True)
         )
         return replace(states, hidden=moved)
@@ -151,7 +151,8 @@ def _apply(maps: Sequence[SpaceMap], vectors: Any) -> Floats:
     return np.stack(moved).astype(np.float32, copy=False)
 
 
-def _as_torch(space_map: SpaceMap, like: Any) -> SpaceMap:
+def as_torch(space_map: SpaceMap, like: Any) -> SpaceMap:
+    """The same map for tensors such as `like`."""
     import torch
 
     def convert(step: Step) -> Step:

@@ -8,21 +8,24 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calque.encoders.anchors import BLOCK_NUMBERS, word_chunks
+from calque.encoders.encoder import HuggingFaceEncoder
+from calque.encoders.rows import Rows
 from calque.encoders.spans import check_sentences
 from calque.encoders.wrapped import Wrapped
-from calque.errors import BadInput
+from calque.errors import BadInput, BadSetting
 from calque.files import Cache, read_json, text_digest, write_json
 from calque.store import load_array, save_array
 from calque.types import (
     Encoder,
     Flags,
     Floats,
+    Longs,
     Pooling,
     SentencePooling,
     Sentences,
@@ -32,6 +35,13 @@ from calque.types import (
 
 _VERSION = "1"
 _HALF_MAX = float(np.finfo(np.float16).max)
+
+
+class _Text(NamedTuple):
+    """What vectors are of: its fingerprint, and its size in words."""
+
+    fingerprint: str
+    told: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +107,8 @@ class CachedEncoder(Wrapped):
                 made = self.inner.word_vectors(chunk, part, layers=missing, pooling=pooling)
                 yield _Part(made.vectors, made.present, dict(made.dropped))
 
-        found = self._through(sentences, f"words {pooling}", words_digest(asked), layers, compute)
+        text = _Text(sentences.fingerprint, f"{len(sentences)} {sentences.language} sentences")
+        found = self._through(text, f"words {pooling}", words_digest(asked), layers, compute)
         return WordVectors(tuple(layers), cast(Any, LayerStack(found)), found[0].present, found[0].dropped)
 
     def sentence_vectors(
@@ -119,18 +130,38 @@ class CachedEncoder(Wrapped):
                 made = self.inner.sentence_vectors(chunk, layers=missing, pooling=pooling)
                 yield _Part(made, np.ones(len(chunk), np.bool_), {})
 
-        return self._through(sentences, f"sentences {pooling}", "", layers, compute)
+        text = _Text(sentences.fingerprint, f"{len(sentences)} {sentences.language} sentences")
+        return self._through(text, f"sentences {pooling}", "", layers, compute)
+
+    def unit_vectors(self, rows: Rows, *, layers: Sequence[int], pooling: Pooling = "mean") -> LayerStack:
+        """Vectors of the units of these rows, in half precision and memory-mapped.
+
+        Stands for (layers, units, d). Only an encoder that reads rows of pieces has any.
+        """
+        inner = self.inner
+        if not isinstance(inner, HuggingFaceEncoder):
+            raise BadSetting(f"{self.name} does not read pieces", remedy="give a Hugging Face encoder")
+
+        def compute(missing: Sequence[int]) -> Iterator[_Part]:
+            most = max(1, BLOCK_NUMBERS // ((self.depth + 1) * self.width))
+            for first, last in stretches(np.diff(rows.first), most):
+                part = rows.part(first, last)
+                made = inner.unit_vectors(part, layers=missing, pooling=pooling)
+                yield _Part(made, np.ones(len(part.units), np.bool_), {})
+
+        text = _Text(rows.fingerprint, f"{len(rows)} rows")
+        return LayerStack(self._through(text, f"units {pooling}", "", layers, compute))
 
     def _through(
-        self, sentences: Sentences, what: str, digest: str, layers: Sequence[int], compute: _Compute
+        self, text: _Text, what: str, digest: str, layers: Sequence[int], compute: _Compute
     ) -> list[_Entry]:
         """The entries of these layers, from the cache where they are there."""
-        parts = (_VERSION, self.fingerprint, sentences.fingerprint, what, digest)
+        parts = (_VERSION, self.fingerprint, text.fingerprint, what, digest)
         keys = {layer: text_digest(*parts, str(layer)) for layer in layers}
         found = {layer: entry for layer in keys if (entry := self._read(keys[layer])) is not None}
         missing = [layer for layer in keys if layer not in found]
         if missing:
-            label = f"{self.name}, {len(sentences)} {sentences.language} sentences, {what}, layer"
+            label = f"{self.name}, {text.told}, {what}, layer"
             names = {keys[layer]: f"{label} {layer}" for layer in missing}
             found |= dict(zip(missing, self._make(names, compute(missing)), strict=True))
         return [found[layer] for layer in layers]
@@ -193,6 +224,22 @@ def write_parts(folders: Sequence[Path], parts: Iterable[_Part]) -> None:
         write_json(folder / "about.json", {"dropped": dropped, "shapes": shapes})
 
 
+def stretches(sizes: Longs, most: int) -> Iterator[tuple[int, int]]:
+    """Rows one after the other in stretches that hold at most `most`, or one row. Shape: sizes (rows,).
+
+    >>> list(stretches(np.array([2, 2, 5, 1]), 4))
+    [(0, 2), (2, 3), (3, 4)]
+    """
+    first, held = 0, 0
+    for row, size in enumerate(sizes.tolist()):
+        if held and held + size > most:
+            yield first, row
+            first, held = row, 0
+        held += size
+    if first < len(sizes):
+        yield first, len(sizes)
+
+
 _Compute = Callable[[Sequence[int]], Iterator[_Part]]
 
 
@@ -209,6 +256,11 @@ class LayerStack:
     def shape(self) -> tuple[int, ...]:
         parts = self._entries[0].parts
         return (len(self._entries), sum(map(len, parts)), parts[0].shape[1])
+
+    @property
+    def parts(self) -> list[tuple[NDArray[Any], ...]]:
+        """Every layer as it lies on disk, in parts. Shape: each part (rows, d)."""
+        return [entry.parts for entry in self._entries]
 
     def __len__(self) -> int:
         return len(self._entries)

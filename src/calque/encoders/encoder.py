@@ -22,7 +22,8 @@ import torch
 
 from calque.encoders.hub import encoder_half, model_directory, quiet, read_model, weights_digest
 from calque.encoders.pooling import Bags, bags, pool
-from calque.encoders.spans import Layout, Spans, batches, joined, only, ragged
+from calque.encoders.rows import Readable, Rows
+from calque.encoders.spans import Spans, batches, joined, only, ragged
 from calque.encoders.tokens import Reader
 from calque.errors import BadInput, BadSetting
 from calque.files import text_digest
@@ -241,7 +242,11 @@ class HuggingFaceEncoder:
         vectors[:, full] = self._pooled(layout, spans, chosen, "mean" if pooling == "mean" else "first")
         return vectors
 
-    def _pooled(self, layout: Layout, spans: Spans, layers: tuple[int, ...], pooling: Pooling) -> Floats:
+    def unit_vectors(self, rows: Rows, *, layers: Sequence[int], pooling: Pooling = "mean") -> Floats:
+        """Vectors of the units of these rows, without gradient. Shape: (layers, units, d)."""
+        return self._pooled(rows, rows.units, self._layers(layers), pooling)
+
+    def _pooled(self, layout: Readable, spans: Spans, layers: tuple[int, ...], pooling: Pooling) -> Floats:
         """Pool these spans over the fewest rows, in the order given. Shape: (layers, spans, d)."""
         out = np.empty((len(layers), len(spans), self.width), np.float32)
         order = np.argsort(spans.sentence, kind="stable")
@@ -254,7 +259,9 @@ class HuggingFaceEncoder:
                 taken = bags(
                     row, spans.start[asked], spans.end[asked], width=pieces.shape[1], pooling=pooling
                 )
-                inputs = self._inputs(torch.from_numpy(pieces), torch.from_numpy(mask))
+                kinds = layout.kinds(used[chosen])
+                segments = None if kinds is None else torch.from_numpy(kinds)
+                inputs = self._inputs(torch.from_numpy(pieces), torch.from_numpy(mask), segments)
                 for level, vectors in enumerate(self._run(inputs, layers, _pooler(taken))):
                     out[level, asked] = vectors.float().cpu().numpy()
                 advance(len(chosen))

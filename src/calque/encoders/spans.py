@@ -195,6 +195,9 @@ class Layout:
             matrix[np.arange(len(chosen)), len(head) + kept + i] = piece
         return matrix, np.arange(matrix.shape[1]) < np.maximum(lengths, 1)[:, None]
 
+    def kinds(self, chosen: Longs) -> None:
+        """One text a row is all of one segment."""
+
 
 def joined(first: Sentences, second: Sentences) -> Sentences:
     """The sentences of two sides that share a vocabulary, one side after the other."""

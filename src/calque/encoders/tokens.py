@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+import unicodedata
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -13,10 +16,34 @@ import numpy as np
 from calque.encoders.spans import Frame, Layout, PieceTable, as_pieces, lay_out
 from calque.errors import BadInput, BadSetting
 from calque.files import text_digest
-from calque.types import Ints, Sentences, Vocabulary
+from calque.types import Ints, Longs, Sentences, Vocabulary
 
 _SPACE_MARKS = "▁Ġ "
 _PROBES = ("a", "the", "1", ".")
+#: Texts that are cut in one call, so that their pieces never all lie in memory as Python's numbers.
+_TOGETHER = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class PairFrame:
+    """Special tokens around two texts in one row, and the segment (token type) of every part.
+
+    Shape: head, middle, tail (special tokens,); kinds of head, first text, middle, second text, tail.
+    """
+
+    head: Ints
+    middle: Ints
+    tail: Ints
+    kinds: tuple[int, int, int, int, int] = (0, 0, 0, 0, 0)
+
+    def begin(self, prefix: Sequence[int]) -> PairFrame:
+        """The same with a prefix before the first text."""
+        return replace(self, head=_ints([*self.head, *prefix]))
+
+    @property
+    def size(self) -> int:
+        """How many pieces it takes."""
+        return len(self.head) + len(self.middle) + len(self.tail)
 
 
 class Reader:
@@ -58,6 +85,36 @@ class Reader:
                 )
             self._frames[language] = frame
         return self._frames[language]
+
+    @cached_property
+    def pair(self) -> PairFrame:
+        """What surrounds two texts that are read as one row."""
+        frame = pair_frame(self.tokenizer)
+        prefix = cut(self.tokenizer, [self.prefix.strip()])[0] if self.prefix.strip() else []
+        return frame.begin(prefix)
+
+    def read(self, texts: Sequence[str], *, first: bool = False) -> list[Ints]:
+        """Pieces of whole texts, as the tokenizer itself cuts them; `first` in a row they follow the prefix."""
+        space = self._space if first and self.prefix.strip() else ""
+        parts = (texts[at : at + _TOGETHER] for at in range(0, len(texts), _TOGETHER))
+        return [_ints(found) for part in parts for found in cut(self.tokenizer, [space + one for one in part])]
+
+    def characters(self, text: str) -> tuple[Ints, Longs]:
+        """Pieces of a whole text, and where they lie in it in characters. Shape: (pieces,), (pieces, 2).
+
+        Ends are excluded. Tokenizers without offsets are given a word at a time, and tell no more than the
+        whole word.
+        """
+        if not self.tokenizer.is_fast:
+            return self._by_words(text)
+        told = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+        return _ints(told["input_ids"]), with_marks(text, np.array(told["offset_mapping"], np.int64))
+
+    def _by_words(self, text: str) -> tuple[Ints, Longs]:
+        words = list(re.finditer(r"\S+", text))
+        found = cut(self.tokenizer, [word[0] for word in words]) if words else []
+        places = [word.span() for word, pieces in zip(words, found, strict=True) for _ in pieces]
+        return _ints([piece for pieces in found for piece in pieces]), np.array(places, np.int64).reshape(-1, 2)
 
     @cached_property
     def pad(self) -> int:
@@ -145,6 +202,52 @@ def special_tokens(tokenizer: Any, language: str) -> tuple[list[int], list[int]]
             if bare and framed[at : at + len(bare)] == bare:
                 return framed[:at], framed[at + len(bare) :]
     return [], []
+
+
+def with_marks(text: str, places: Longs) -> Longs:
+    """Ends moved over characters that normalising joined to the one before. Shape: (pieces, 2), kept.
+
+    An accent of its own becomes part of its letter, and tokenizers then tell of the letter alone. Spaces and
+    invisible characters that they leave out stay outside.
+
+    >>> with_marks("e\u0301 a", np.array([[0, 1], [2, 4]])).tolist()
+    [[0, 2], [2, 4]]
+    """
+    places = places.reshape(-1, 2)
+    begins = np.append(places[:, 0], len(text))
+    stops = begins[np.searchsorted(begins[:-1], places[:, 1])]
+    for row in np.flatnonzero(stops > places[:, 1]).tolist():
+        end, stop = int(places[row, 1]), int(stops[row])
+        while end < stop and unicodedata.category(text[end])[0] not in "CZ":
+            end += 1
+        places[row, 1] = end
+    return places
+
+
+def pair_frame(tokenizer: Any) -> PairFrame:
+    """The special tokens around two texts, as the tokenizer puts them.
+
+    One that knows how to frame a text but not two puts none around them: then each is framed by itself, with
+    one token to begin with.
+    """
+    for probe in _PROBES:
+        bare = cut(tokenizer, [probe])[0]
+        told = tokenizer(probe, probe)
+        framed, size = list(told["input_ids"]), len(bare)
+        found = [at for at in range(len(framed)) if bare and framed[at : at + size] == bare]
+        if len(found) != 2:
+            continue
+        a, b = found
+        head, middle, tail = (_ints(part) for part in (framed[:a], framed[a + size : b], framed[b + size :]))
+        if len(framed) == 2 * size:
+            first, last = map(_ints, special_tokens(tokenizer, ""))
+            return PairFrame(first, last if len(last) else first, last)
+        # Where a tokenizer marks segments, a special token is of the text that it closes.
+        kinds = list(told.get("token_type_ids") or [0] * len(framed))
+        at = (0, a, a + size, b, b + size)
+        own = tuple(int(kinds[place]) if place < len(kinds) else 0 for place in at)
+        return PairFrame(head, middle, tail, (own[0], own[1], own[2], own[3], own[4]))
+    raise BadInput("this tokenizer does not put two texts into one row")
 
 
 def language_code(tokenizer: Any, language: str) -> str | None:

@@ -1,0 +1,1 @@
+"""Transfer: train a task on one language, test it on others."""
