@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import sys
 
-from calque.cli import lexicon, measures, mining, pictures, spaces, verbs  # noqa: F401 (they register their commands)
+from calque.cli import (  # noqa: F401 (they register their commands)
+    lexicon,
+    measures,
+    mining,
+    pictures,
+    spaces,
+    transfer,
+    verbs,
+)
 from calque.cli.common import app, complain
 from calque.cli.help import CHOICES
 from calque.errors import CalqueError

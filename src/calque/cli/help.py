@@ -72,6 +72,21 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "    --pairs links/test --dictionary world/text/en-far.test.txt \\\n"
         "    --include-seen --out everything",
     ),
+    "transfer": (
+        "calque transfer ner --encoder model --train en=world/text/en.conllu \\\n"
+        "    --test far=world/text/far.conllu --limit-train 200 --limit-test 100 \\\n"
+        "    --epochs 1 --seeds 2 --out entities",
+        "calque transfer ner --encoder trained --train en=world/text/en.conllu \\\n"
+        "    --test far=world/text/far.conllu --limit-train 200 --limit-test 100 \\\n"
+        "    --epochs 1 --seeds 2 --continual links/train --original model --out continual",
+        "calque transfer pos --encoder model --regime features --layers last \\\n"
+        "    --train en=world/text/en.conllu --test far=world/text/far.conllu \\\n"
+        "    --limit-train 200 --limit-test 100 --epochs 2 --seeds 2 --out tags",
+    ),
+    "compare": ("calque compare entities continual --out helped",),
+    "predict": (
+        "calque predict world/text/near.conllu --model entities --language near \\\n    --out labelled.tsv",
+    ),
     "report": ("calque report words",),
     "encode": (
         "calque encode world/text/far.conllu --encoder aligned --language far \\\n    --out vectors",
@@ -118,6 +133,17 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "variant": ("contextual", "first-occurrence", "program"),
     "projection": ("tsne", "pca"),
     "similarity": ("csls", "cosine", "margin"),
+    "regime": ("finetune", "features"),
+    "head": ("pooled", "classify", "tag", "crf", "parse", "span"),
+    "mix": ("weighted", "sum", "mean"),
+    "body": ("none", "bilstm", "transformer"),
+    "repair": ("new-span", "last-type", "discard"),
+    "answers": ("mlqa", "squad"),
+    "select": ("source", "all"),
+    "keep_models": ("best", "all", "none"),
+    "continual_unit": ("words", "sentences"),
+    "continual_form": ("paper", "program"),
+    "seed_test": ("seeds-and-items", "seed-t", "item-t", "randomisation"),
     "breakdowns": ("pos", "rank-gap", "script", "pieces", "sense", "seen"),
     "vectors": ("anchors", "embeddings", "static"),
     "oov": ("skip", "wrong"),

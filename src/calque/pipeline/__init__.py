@@ -2,6 +2,7 @@
 
 from calque.pipeline.aligning import AlignRecipe, align
 from calque.pipeline.checkup import Checkup, doctor
+from calque.pipeline.comparing import CompareRecipe, Comparison, compare
 from calque.pipeline.demonstration import WorldRecipe, demo, world
 from calque.pipeline.encoding import EncodeRecipe, Vectors, encode
 from calque.pipeline.finetuning import FinetuneRecipe
@@ -29,14 +30,18 @@ from calque.pipeline.measuring import (
     measure_words,
 )
 from calque.pipeline.mining import MineRecipe, MineRun, mine
+from calque.pipeline.predicting import Predicted, predict
 from calque.pipeline.pretraining import PretrainRecipe, PretrainRun, pretrain
 from calque.pipeline.reporting import report
 from calque.pipeline.scoring import ScoreRecipe, ScoreRun, score_bitext
+from calque.pipeline.transferring import TransferRecipe, TransferRun, transfer
 
 __all__ = [
     "AlignRecipe",
     "Checkup",
     "CkaRecipe",
+    "CompareRecipe",
+    "Comparison",
     "CorrelationRecipe",
     "DistancesRecipe",
     "EncodeRecipe",
@@ -48,18 +53,22 @@ __all__ = [
     "MeasureRun",
     "MineRecipe",
     "MineRun",
+    "Predicted",
     "PretrainRecipe",
     "PretrainRun",
     "ProjectionRecipe",
     "ScoreRecipe",
     "ScoreRun",
     "SentencesRecipe",
+    "TransferRecipe",
+    "TransferRun",
     "Vectors",
     "WholeRecipe",
     "WholeRun",
     "WordsRecipe",
     "WorldRecipe",
     "align",
+    "compare",
     "demo",
     "doctor",
     "encode",
@@ -74,8 +83,10 @@ __all__ = [
     "measure_sentences",
     "measure_words",
     "mine",
+    "predict",
     "pretrain",
     "report",
     "score_bitext",
+    "transfer",
     "world",
 ]

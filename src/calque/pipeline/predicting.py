@@ -1,0 +1,126 @@
+"""`calque predict`: a trained task model on one's own text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from calque.encoders.aligned import AlignedEncoder
+from calque.errors import BadSetting
+from calque.files import finished
+from calque.pipeline.taskmodels import TaskModelFolder, opened_model, read_by
+from calque.pipeline.transferring import TransferRecipe
+from calque.recipe import parse_layers
+from calque.text.labelled.items import Labelled
+from calque.text.labelled.plain import read_unlabelled
+from calque.transfer.learner import Learner
+from calque.transfer.tasks import task_named
+from calque.transfer.vectors import Space
+
+
+@dataclass(frozen=True, eq=False)
+class Predicted:
+    """What a model says of some items, in their order, and the file it was written to."""
+
+    data: Labelled[Any]
+    predictions: Sequence[Any]
+    path: Path
+
+
+def predict(
+    model: str | Path,
+    text: str | Path,
+    language: str,
+    *,
+    out: str | Path,
+    task: str | None = None,
+    context_language: str | None = None,
+    tokenised: bool = False,
+    skip_bad: bool = False,
+    limit: int | None = None,
+    overwrite: bool = False,
+    device: str = "auto",
+    **settings: Any,
+) -> Predicted:
+    """Label text with a model of `calque transfer`, or with any `AutoModelFor…` and the name of its task.
+
+    Sentences, a line each, are split into words unless `tokenised`; pairs and questions with their paragraphs
+    are columns between tabs. Written is a file in the task's own format.
+    """
+    path = Path(out)
+    if path.exists() and not overwrite:
+        raise BadSetting("is there already", where=path, remedy="another --out, or --overwrite")
+    folder = best_model(Path(model))
+    held, recipe = _opened(str(folder), task, device, settings)
+    learner = _learner(held, recipe, language, context_language)
+    data = read_unlabelled(
+        recipe.task,
+        text,
+        language,
+        tokenised=tokenised,
+        skip_bad=skip_bad,
+        limit=limit,
+        context_language=context_language,
+    )
+    head = learner.model(0)
+    held.into(head)
+    predictions = learner.predict(head, data)
+    learner.task.write(path, data, predictions)
+    return Predicted(data, predictions, path)
+
+
+def best_model(folder: Path) -> Path:
+    """A model's folder; of a run of `calque transfer`, the one model in it."""
+    marker = finished(folder) if folder.is_dir() else None
+    if marker is None or marker.get("verb") != "transfer" or not (folder / "results.jsonl").is_file():
+        return folder
+    found = sorted((folder / "models").glob("*"))
+    if len(found) != 1:
+        raise BadSetting(
+            f"{len(found)} models in this run",
+            where=folder,
+            remedy=f"name one: {found[0]}" if found else "run it with --keep-models best",
+        )
+    return found[0]
+
+
+def _opened(
+    spec: str, task: str | None, device: str, settings: dict[str, Any]
+) -> tuple[TaskModelFolder, TransferRecipe]:
+    """The model, and the settings that it was trained with."""
+    given = TransferRecipe.build(task=task or "ner", model=spec, **settings)
+    held = opened_model(spec, given.options(device), task_named(task) if task else None)
+    known = {name: value for name, value in held.settings.items() if name in TransferRecipe.model_fields}
+    if "task" not in known and task is None:
+        raise BadSetting("which task is this model for?", where=spec, remedy="--task ner, pos, nli, qa …")
+    known.pop("encoder", None)
+    recipe = TransferRecipe.build(**{"task": task, **known, "model": spec, **settings}).settled()
+    if (recipe.prefix, recipe.max_length) != (given.prefix, given.max_length):
+        held = opened_model(spec, recipe.options(device), task_named(recipe.task))
+    return held, recipe
+
+
+def _learner(
+    held: TaskModelFolder, recipe: TransferRecipe, language: str, context_language: str | None
+) -> Learner:
+    encoder = held.encoder
+    layers = parse_layers(str(recipe.layers), encoder.depth)
+    space = Space(None, layers)
+    if isinstance(encoder, AlignedEncoder):
+        wanted = str(held.settings.get("space", ""))
+        met = encoder.meeting((wanted, language)) if wanted and wanted != language else encoder
+        space = Space(met, layers)
+        if context_language is not None:
+            met.map_for(context_language, layers[-1])
+    return Learner(
+        task_named(recipe.task),
+        read_by(encoder),
+        recipe.regime,
+        held.labels,
+        recipe.reading(),
+        recipe.head_options(),
+        space,
+        recipe.pooling,
+    )

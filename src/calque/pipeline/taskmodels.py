@@ -1,0 +1,130 @@
+"""Task models on disk, ordinary Hugging Face ones where their head allows it, and opened again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from calque.encoders.aligned import AlignedEncoder
+from calque.encoders.encoder import EncoderOptions, HuggingFaceEncoder, choose_device, choose_dtype
+from calque.encoders.hub import model_directory, weights_digest
+from calque.encoders.open import open_encoder
+from calque.errors import BadInput, BadSetting
+from calque.files import file_digest, read_json, text_digest, write_json
+from calque.training.checkpoint import load_tensors
+from calque.transfer.heads import TaskModel
+from calque.transfer.learner import Learner, Regime
+from calque.transfer.saving import ordinary_head, read_ordinary, save_ordinary
+from calque.transfer.task import Labels, Task
+from calque.types import Encoder
+
+if TYPE_CHECKING:
+    from calque.pipeline.transferring import TransferRecipe
+
+TASK, HEAD = "task.json", "head.safetensors"
+
+
+@dataclass(frozen=True, eq=False)
+class TaskModelFolder:
+    """A task model as it lies in a folder: its encoder, labels, the head's weights and its settings."""
+
+    encoder: Any
+    labels: Labels
+    weights: Mapping[str, torch.Tensor]
+    settings: Mapping[str, Any]
+    fingerprint: str
+
+    def into(self, model: TaskModel) -> None:
+        """Put the weights into a new head of the same make."""
+        held = {name: tensor.shape for name, tensor in model.state_dict().items()}
+        if held != {name: tensor.shape for name, tensor in self.weights.items()}:
+            raise BadInput(
+                "its head is another than the one asked for", remedy="the settings it was trained with"
+            )
+        model.load_state_dict(dict(self.weights))
+
+
+def save_task_model(folder: Path, learner: Learner, model: TaskModel, recipe: TransferRecipe) -> None:
+    """Write a model that `opened_model` reads, and `AutoModelFor…` where it was trained with a linear head.
+
+    Of a frozen encoder only the name is kept.
+    """
+    from safetensors.torch import save_file
+
+    told = recipe.model_dump(mode="json", exclude_none=True, include=set(_SETTINGS))
+    told |= {"labels": list(learner.labels.names), "space": learner.space.name, "ordinary": False}
+    if learner.regime is Regime.FINETUNE:
+        kind, plain = learner.options.head, not learner.space.name and recipe.layers in ("last", "-1")
+        told["ordinary"] = plain and save_ordinary(folder, learner.encoder, model, kind, learner.labels)
+        if not told["ordinary"]:
+            learner.encoder.save(folder)
+    else:
+        told |= {"encoder": recipe.encoder, "fingerprint": recipe.inputs["encoder"]}
+    if not told["ordinary"]:
+        save_file(
+            {name: one.detach().cpu().contiguous() for name, one in model.state_dict().items()}, folder / HEAD
+        )
+    write_json(folder / TASK, told)
+
+
+#: What a model that others trained is.
+_PLAIN = {"regime": Regime.FINETUNE.value, "layers": "last", "body": "none"}
+#: What must be the same when a model is used again.
+_SETTINGS = ("task", "regime", "head", "layers", "mix", "body", "body_width", "body_layers", "root_loss",
+             "pooling", "window", "overlap", "words", "longest_answer", "repair", "answers", "prefix",
+             "max_length")  # fmt: skip
+
+
+def opened_model(spec: str, options: EncoderOptions, task: Task | None = None) -> TaskModelFolder:
+    """A task model from a folder that calque wrote, or any `AutoModelFor…` directory or hub name."""
+    folder = Path(spec).expanduser()
+    about = folder / TASK
+    told: dict[str, Any] = read_json(about) if about.is_file() else {}
+    if task is not None and told.get("task", task.name) != task.name:
+        raise BadInput(f"a model for {told['task']}, not for {task.name}", where=folder)
+    if told and not told["ordinary"]:
+        return _own(folder, told, options)
+    path = model_directory(spec, options.revision)
+    device = choose_device(options.device)
+    held = read_ordinary(path, choose_dtype(options.dtype, device), task)
+    weights = ordinary_head(held, path)
+    encoder = HuggingFaceEncoder(held.model, held.tokenizer, spec, options)
+    settings = told or {"head": held.kind.value, **_PLAIN}
+    return TaskModelFolder(
+        encoder, held.labels, weights, settings, text_digest(weights_digest(path), str(told))
+    )
+
+
+def read_by(encoder: Encoder) -> HuggingFaceEncoder:
+    """What reads the pieces, under the maps that an aligned encoder may have."""
+    inner = encoder.inner if isinstance(encoder, AlignedEncoder) else encoder
+    if not isinstance(inner, HuggingFaceEncoder):
+        raise BadSetting(f"{encoder.name} does not read pieces", remedy="give a Hugging Face encoder")
+    return inner
+
+
+def _own(folder: Path, told: Mapping[str, Any], options: EncoderOptions) -> TaskModelFolder:
+    if told["regime"] == Regime.FEATURES.value:
+        encoder = open_encoder(told["encoder"], options)
+        if encoder.fingerprint != told["fingerprint"]:
+            raise BadInput(
+                f"its encoder {told['encoder']} is not the one it was trained over",
+                where=folder,
+                remedy="restore it",
+            )
+    else:
+        encoder = open_encoder(str(folder), options, own=True)
+    weights = load_tensors(folder / HEAD)
+    if not weights:
+        raise BadInput("its head is missing", where=folder / HEAD)
+    return TaskModelFolder(
+        encoder,
+        Labels(tuple(told["labels"])),
+        weights,
+        told,
+        text_digest(file_digest(folder / HEAD), str(told)),
+    )

@@ -1,0 +1,536 @@
+"""`calque transfer`: learn a task in one language with an encoder, test it in others, seed after seed."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+
+from calque.encoders.aligned import AlignedEncoder
+from calque.encoders.encoder import HuggingFaceEncoder
+from calque.encoders.open import open_encoder
+from calque.errors import BadSetting
+from calque.files import atomic_directory, finished, is_done, read_json, write_json
+from calque.pipeline.continual import ContinualRecipe, continual
+from calque.pipeline.runs import Running, open_for, running
+from calque.pipeline.taskdata import Reads, TaskData, read_data
+from calque.pipeline.taskmodels import opened_model, read_by, save_task_model
+from calque.progress import say
+from calque.recipe import Device, parse_layers
+from calque.stats.answers import AnswerStyle
+from calque.stats.signature import signature
+from calque.stats.spans import Repair
+from calque.store import load_items, load_results, save_items, save_results
+from calque.text.labelled.items import Labelled
+from calque.training.loop import HISTORY, Precision, TrainLog, TrainOptions
+from calque.training.partial import add_lora, freeze
+from calque.training.schedule import Schedule
+from calque.transfer.bodies import BodyKind, Mixing
+from calque.transfer.heads import HeadKind, TaskModel
+from calque.transfer.learner import HeadOptions, Learner, Regime
+from calque.transfer.task import Labels, Reading, Task, known_labels
+from calque.transfer.tasks import task_named
+from calque.transfer.vectors import Space
+from calque.types import Pooling, Result
+
+DATA = "data.json"
+#: What differs between seeds. The text and the alignment are the same for all of them.
+VARIES = "the head's first weights, the order of batches, dropout"
+
+
+class TransferRecipe(ContinualRecipe):
+    """Settings of `calque transfer`. What is None is settled by task and regime, as the papers have it.
+
+    `train`, `dev` and `test` are `code=file`; `mixed` are two parallel files `de=a,en=b`, of which tests in
+    mixed languages are made. `model` is a task model to test, or to go on training; else a new head is put on
+    `encoder`. Rows are of `window` pieces at most, and windows of one text share `overlap`. With `select`
+    source only dev data in a language of the training data choose among epochs; with all, the others do too,
+    and every figure says so. `keep_models` are the models that stay in the run.
+    """
+
+    verb: ClassVar[str] = "transfer"
+    places: ClassVar[frozenset[str]] = frozenset(
+        {"train", "dev", "test", "mixed", "encoder", "model", "continual"}
+    )
+
+    task: str
+    encoder: str | None = None
+    model: str | None = None
+    label: str = ""
+    train: list[str] = Field(default_factory=list)
+    dev: list[str] = Field(default_factory=list)
+    test: list[str] = Field(default_factory=list)
+    mixed: list[str] = Field(default_factory=list)
+    format: str | None = None
+    skip_bad: bool = False
+    limit_train: int | None = Field(None, ge=1)
+    limit_test: int | None = Field(None, ge=1)
+    subtypes: bool = False
+
+    regime: Regime = Regime.FINETUNE
+    head: HeadKind | None = None
+    layers: str | None = None
+    mix: Mixing = Mixing.WEIGHTED
+    body: BodyKind | None = None
+    body_width: int | None = Field(None, ge=1)
+    body_layers: int | None = Field(None, ge=1)
+    head_dropout: float | None = Field(None, ge=0, lt=1)
+    root_loss: bool = True
+    pooling: Pooling = "first"
+    window: int | None = Field(None, ge=8)
+    overlap: int | None = Field(None, ge=0)
+    words: int | None = Field(128, ge=1)
+    longest_answer: int = Field(30, ge=1)
+    repair: Repair = Repair.NEW_SPAN
+    answers: AnswerStyle = AnswerStyle.MLQA
+
+    seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
+    select: Literal["source", "all"] = "source"
+    keep_models: Literal["best", "all", "none"] = "best"
+
+    learning_rate: float | None = None
+    betas: tuple[float, float] = (0.9, 0.999)
+    epsilon: float = 1e-8
+    weight_decay: float = 0.0
+    epochs: int | None = Field(None, ge=0)
+    steps: int | None = Field(None, ge=1)
+    batch: int | None = Field(None, ge=1)
+    warmup: float = 0.1
+    schedule: Schedule = Schedule.LINEAR
+    clip: float | None = 1.0
+    accumulate: int = Field(1, ge=1)
+    dropout: bool = True
+    precision: Precision = "float32"
+    evaluate_every: int | None = Field(None, ge=1)
+
+    freeze_embeddings: bool = False
+    freeze_layers: int = Field(0, ge=0)
+    lora: int = Field(0, ge=0)
+    lora_alpha: float = 16
+
+    def settled(self) -> TransferRecipe:
+        """The same with every setting that was left open."""
+        usual = usual_settings(task_named(self.task), self.regime)
+        return self.model_copy(
+            update={name: value for name, value in usual.items() if getattr(self, name) is None}
+        )
+
+    def training(self, seed: int, **how: Any) -> TrainOptions:
+        """How it is trained."""
+        names = ("betas", "epsilon", "weight_decay", "steps", "warmup", "schedule", "clip", "accumulate")
+        more = {name: getattr(self, name) for name in (*names, "dropout", "precision", "evaluate_every")}
+        assert self.learning_rate is not None and self.epochs is not None
+        return TrainOptions(
+            learning_rate=self.learning_rate, epochs=max(1, self.epochs), seed=seed, **more, **how
+        )
+
+    def reading(self) -> Reading:
+        """How items become rows, and how predictions are scored."""
+        assert self.window is not None and self.overlap is not None
+        return Reading(
+            longest=self.window,
+            overlap=self.overlap,
+            every_piece=self.body is not BodyKind.NONE,
+            words=self.words,
+            longest_answer=self.longest_answer,
+            repair=self.repair,
+            answers=self.answers,
+        )
+
+    def head_options(self) -> HeadOptions:
+        """What stands on the encoder."""
+        assert self.head is not None and self.body is not None
+        return HeadOptions(
+            head=self.head,
+            mix=self.mix,
+            body=self.body,
+            body_width=self.body_width,
+            body_layers=self.body_layers,
+            dropout=self.head_dropout,
+            root_loss=self.root_loss,
+        )
+
+    def reads(self) -> Reads:
+        """How labelled files are read."""
+        return Reads(self.task, self.format, self.skip_bad, self.subtypes)
+
+
+def usual_settings(task: Task, regime: Regime) -> dict[str, Any]:
+    """What W does (QA: common scripts), for settings that were left open."""
+    qa, name = task.name == "qa", task.name
+    shared = {"window": 384 if qa else 128, "overlap": 128 if qa else 32}
+    if regime is Regime.FINETUNE:
+        return shared | {
+            "head": task.heads()[0],
+            "layers": "last",
+            "body": BodyKind.NONE,
+            "learning_rate": 3e-5 if qa else 2e-5,
+            "epochs": {"nli": 3, "qa": 2}.get(name, 5),
+            "batch": 32,
+        }
+    crf = HeadKind.CRF in task.heads() and name != "pos"
+    plain = HeadKind.CLASSIFY if name == "nli" else task.heads()[0]
+    return shared | {
+        "head": HeadKind.CRF if crf else plain,
+        "layers": "all",
+        "body": BodyKind.TRANSFORMER,
+        "learning_rate": 1e-4 if name in ("ner", "nli", "qa") else 1e-3,
+        "epochs": 20,
+        "batch": 128,
+    }
+
+
+@dataclass(frozen=True)
+class TransferRun:
+    """What `transfer` wrote."""
+
+    folder: Path
+    results: Sequence[Result]
+    data: Mapping[str, Any]
+
+
+def transfer(
+    task: str,
+    encoder: str | None = None,
+    *,
+    train: str | Path | Sequence[str] | Mapping[str, str | Path] = (),
+    test: str | Path | Sequence[str] | Mapping[str, str | Path] = (),
+    dev: str | Path | Sequence[str] | Mapping[str, str | Path] = (),
+    out: str | Path,
+    seeds: int | Sequence[int] = 5,
+    overwrite: bool = False,
+    device: str = "auto",
+    save_every: int = 500,
+    tensorboard: bool = False,
+    **settings: Any,
+) -> TransferRun:
+    """Learn a task and test it in other languages; settings as in `TransferRecipe`.
+
+    Data are `code=file`, or files by language code. `seeds` are how many, from 0 on, or which. A run that was
+    stopped goes on where it stood when it is started again.
+    """
+    chosen = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
+    recipe = TransferRecipe.build(
+        task=task,
+        encoder=None if encoder is None else str(encoder),
+        train=_specs(train),
+        test=_specs(test),
+        dev=_specs(dev),
+        seeds=chosen,
+        **settings,
+    )
+    job = _Job.of(recipe, device, dict(save_every=save_every, tensorboard=tensorboard))
+    folder = Path(out)
+    if not is_done(folder, job.recipe.digest(), overwrite=overwrite):
+        job.run(folder, overwrite)
+    return TransferRun(folder, load_results(folder / "results.jsonl"), read_json(folder / "artifacts" / DATA))
+
+
+def _specs(given: str | Path | Sequence[str] | Mapping[str, str | Path]) -> list[str]:
+    if isinstance(given, Mapping):
+        return [f"{code}={path}" for code, path in given.items()]
+    return [str(given)] if isinstance(given, str | Path) else [str(one) for one in given]
+
+
+@dataclass(frozen=True, eq=False)
+class _Job:
+    """One call: settings, task, data, and the encoder as it lies on disk."""
+
+    recipe: TransferRecipe
+    task: Task
+    data: TaskData
+    labels: Labels
+    device: str
+    how: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, recipe: TransferRecipe, device: str, how: Mapping[str, Any]) -> _Job:
+        _check(recipe)
+        recipe = recipe.settled()
+        task = task_named(recipe.task)
+        if recipe.head not in task.heads():
+            raise BadSetting(
+                f"{recipe.task} has no head {recipe.head}",
+                remedy=", ".join(one.value for one in task.heads()),
+            )
+        held = None if recipe.model is None else opened_model(recipe.model, recipe.options(device), task)
+        data = read_data(recipe.reads(), recipe)
+        labels = held.labels if held is not None else task.labels(data.train)
+        data = data.each(lambda one: known_labels(one, task, labels, skip_bad=recipe.skip_bad))
+        _check_selection(recipe, data)
+        encoder = held.encoder if held is not None else open_for(str(recipe.encoder), recipe.options(device))
+        inputs = data.fingerprints() | {"encoder": encoder.fingerprint}
+        if held is not None:
+            inputs["model"] = held.fingerprint
+        recipe = recipe.knowing_links().model_copy(update={"label": recipe.label or _short(recipe)})
+        recipe = recipe.model_copy(update={"inputs": inputs | recipe.inputs})
+        return cls(recipe, task, data, labels, device, how)
+
+    # ------------------------------------------------------------------------------------- the whole run
+
+    def run(self, out: Path, overwrite: bool) -> None:
+        parts = self._parts(out, overwrite)
+        with running(self.recipe, out) as run:
+            for seed in self.recipe.seeds:
+                for group in self._groups():
+                    with run.stage(f"seed {seed}"):
+                        self._seed(parts, seed, group)
+            self._assemble(run, parts)
+        shutil.rmtree(parts, ignore_errors=True)
+
+    def _parts(self, out: Path, overwrite: bool) -> Path:
+        """Where finished parts lie until all are done, checked to be of this very recipe."""
+        parts = out.parent / f".{out.name}.parts"
+        marker = parts / "recipe.json"
+        if marker.is_file() and read_json(marker).get("digest") != self.recipe.digest():
+            if not overwrite:
+                raise BadSetting(
+                    "an unfinished run of another recipe lies here",
+                    where=parts,
+                    remedy="--overwrite starts anew, another --out leaves it alone",
+                )
+            shutil.rmtree(parts)
+        write_json(marker, {"digest": self.recipe.digest()})
+        return parts
+
+    def _groups(self) -> list[_Group]:
+        """Tests that share a trained model: those whose languages meet the training's in one space."""
+        encoder = self._opened()
+        found: dict[str, list[Labelled[Any]]] = {}
+        for data in self.data.test:
+            found.setdefault(self._space(encoder, data).name, []).append(data)
+        return [_Group(space, tests) for space, tests in found.items()]
+
+    def _space(self, encoder: Any, data: Labelled[Any]) -> Space:
+        """Where a test's languages meet those of the training data."""
+        layers = parse_layers(str(self.recipe.layers), encoder.depth)
+        if not isinstance(encoder, AlignedEncoder):
+            return Space(None, layers)
+        met = encoder
+        for language in spoken(data):
+            for source in self.data.spoken_in_training:
+                met = met.meeting((source, language)) if source != language else met
+        return Space(met, layers)
+
+    def _opened(self) -> Any:
+        """The encoder, own where it will be trained."""
+        own = self.recipe.regime is Regime.FINETUNE
+        if self.recipe.model is not None:
+            return opened_model(self.recipe.model, self.recipe.options(self.device), self.task).encoder
+        return open_encoder(str(self.recipe.encoder), self.recipe.options(self.device), own=own)
+
+    # ---------------------------------------------------------------------------------------- one seed
+
+    def _seed(self, parts: Path, seed: int, group: _Group) -> None:
+        """Train with one seed and test in every language; what is done already is passed over."""
+        here = parts / f"seed-{seed}{group.suffix}"
+        missing = [data for data in group.tests if finished(here / data.language) is None]
+        if not missing and finished(here / "model") is not None:
+            return
+        learner, model, log = self._trained(here, seed, group)
+        for data in missing:
+            self._test(learner, model, data, here / data.language, seed)
+        with atomic_directory(here / "model") as folder:
+            if self.recipe.keep_models != "none":
+                save_task_model(folder, learner, model, self.recipe)
+            told = {"seed": seed, "best": log.best if log else None, "steps": log.steps if log else 0}
+            write_json(folder / "training.json", told)
+            if log is not None:
+                shutil.copyfile(here / "training" / HISTORY, folder / HISTORY)
+            write_json(folder / "finished.json", {"recipe": self.recipe.digest(), "verb": "transfer"})
+        shutil.rmtree(here / "training", ignore_errors=True)
+
+    def _trained(self, here: Path, seed: int, group: _Group) -> tuple[Learner, TaskModel, TrainLog | None]:
+        recipe = self.recipe
+        encoder = self._opened()
+        space = self._space(encoder, group.tests[0])
+        inner = read_by(encoder)
+        learner = Learner(
+            self.task,
+            inner,
+            recipe.regime,
+            self.labels,
+            recipe.reading(),
+            recipe.head_options(),
+            space,
+            recipe.pooling,
+        )
+        model = learner.model(seed)
+        if recipe.model is not None:
+            opened_model(recipe.model, recipe.options(self.device), self.task).into(model)
+        if not self.data.train or recipe.epochs == 0:
+            return learner, model, None
+        say(f"{recipe.label}: seed {seed}{f', space of {group.space}' if group.space else ''}")
+        options = recipe.training(seed, cpu=Device.parse(self.device) is Device.CPU, **self.how)
+        with ExitStack() as undo:
+            if recipe.regime is Regime.FINETUNE:
+                self._hold(inner, seed, undo)
+            log = learner.learn(
+                model,
+                self.data.train,
+                self.data.dev,
+                options,
+                here / "training",
+                batch=recipe.batch or 32,
+                auxiliary=continual(recipe, inner, seed, self.device) if recipe.continual else None,
+            )
+        return learner, model, log
+
+    def _hold(self, encoder: HuggingFaceEncoder, seed: int, undo: ExitStack) -> None:
+        """Adapters and frozen parts; `undo` makes the encoder an ordinary one again."""
+        if self.recipe.lora:
+            lora = add_lora(encoder, rank=self.recipe.lora, alpha=self.recipe.lora_alpha, seed=seed)
+            undo.callback(lora.merge)
+        freeze(encoder, embeddings=self.recipe.freeze_embeddings, layers=self.recipe.freeze_layers)
+
+    def _test(self, learner: Learner, model: TaskModel, data: Labelled[Any], folder: Path, seed: int) -> None:
+        tested = learner.test(model, data)
+        with atomic_directory(folder) as partial:
+            items = save_items(partial / "items", learner.items(data, tested.values))
+            about = self._about(data, seed)
+            results = [
+                replace(about, metric=metric.name, value=float(metric.score(tested.values)), items=items)
+                for metric in self.task.metrics
+            ]
+            save_results(partial / "results.jsonl", results)
+            self.task.write(partial / f"predictions{self.task.suffix}", data, tested.predictions)
+            write_json(partial / "finished.json", {"recipe": self.recipe.digest(), "verb": "transfer"})
+
+    def _about(self, data: Labelled[Any], seed: int) -> Result:
+        recipe, source = self.recipe, "+".join(dict.fromkeys(one.language for one in self.data.train)) or "-"
+        name = f"transfer-{recipe.task}"
+        other = [one.language for one in self.data.dev if one.language not in self.data.trained]
+        return Result(
+            task=name,
+            metric="",
+            value=0.0,
+            languages=(source, data.language),
+            encoder=recipe.label,
+            variant=recipe.regime.value,
+            count=len(data),
+            seed=seed,
+            signature=signature(
+                task=name,
+                regime=recipe.regime.value,
+                head=recipe.head,
+                layers=recipe.layers,
+                select=recipe.select if self.data.dev else "last",
+                seed=seed,
+                continual=recipe.alpha if recipe.continual else None,
+            ),
+            note=f"chosen on dev data of {', '.join(other)}: not zero-shot" if other else "",
+        )
+
+    # ---------------------------------------------------------------------------------------- the folder
+
+    def _assemble(self, run: Running, parts: Path) -> None:
+        """Results, items, predictions and models of all parts as one run's."""
+        results: list[Result] = []
+        for folder in sorted(path for path in parts.glob("seed-*/*") if (path / "results.jsonl").is_file()):
+            seed = folder.parent.name
+            results += load_results(folder / "results.jsonl")
+            for digest in {one.items for one in load_results(folder / "results.jsonl") if one.items}:
+                save_items(run.folder / "items", load_items(folder / "items", digest))
+            for file in folder.glob("predictions.*"):
+                target = run.folder / "predictions" / f"{folder.name}.{seed}{file.suffix}"
+                target.parent.mkdir(exist_ok=True)
+                shutil.copyfile(file, target)
+        save_results(run.folder / "results.jsonl", results)
+        self._keep_models(run, parts)
+        artifacts = run.folder / "artifacts"
+        write_json(artifacts / DATA, self._data())
+
+    def _keep_models(self, run: Running, parts: Path) -> None:
+        held = sorted(parts.glob("seed-*/model"))
+        told = {folder.parent.name: read_json(folder / "training.json") for folder in held}
+        write_json(run.folder / "artifacts" / "training.json", told)
+        for folder in held:
+            if (folder / HISTORY).is_file():
+                shutil.copyfile(
+                    folder / HISTORY, run.folder / "artifacts" / f"{folder.parent.name}.{HISTORY}"
+                )
+        if self.recipe.keep_models == "none":
+            return
+        best = max(held, key=lambda folder: read_json(folder / "training.json")["best"] or 0.0)
+        for folder in held if self.recipe.keep_models == "all" else [best]:
+            shutil.copytree(folder, run.folder / "models" / folder.parent.name)
+
+    def _data(self) -> dict[str, Any]:
+        """What was learned from and tested on, for those who read the run."""
+        return {
+            "task": self.recipe.task,
+            "label": self.recipe.label,
+            "regime": self.recipe.regime.value,
+            "seeds": list(self.recipe.seeds),
+            "a seed varies": VARIES,
+            "selected on": "all dev data"
+            if self.recipe.select == "all"
+            else "dev data in the training language",
+            "labels": list(self.labels.names),
+            **{name: list(map(described, getattr(self.data, name))) for name in ("train", "dev", "test")},
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """Tests in languages that meet the training's in one space."""
+
+    space: str
+    tests: Sequence[Labelled[Any]]
+
+    @property
+    def suffix(self) -> str:
+        return f"@{self.space}" if self.space else ""
+
+
+def described(data: Labelled[Any]) -> dict[str, Any]:
+    """A set of items in a few words."""
+    return {
+        "language": data.language,
+        "file": Path(data.origin).name,
+        "items": len(data),
+        "dropped": dict(data.dropped),
+        "fingerprint": data.fingerprint,
+    }
+
+
+def spoken(data: Labelled[Any]) -> Iterator[str]:
+    """The languages of a set of items."""
+    own = {code for item in data.items for code in getattr(item, "languages", (data.language,))}
+    return iter(sorted(own))
+
+
+def _short(recipe: TransferRecipe) -> str:
+    return Path(recipe.model or recipe.encoder or "").name
+
+
+def _check(recipe: TransferRecipe) -> None:
+    task_named(recipe.task)
+    if (recipe.encoder is None) == (recipe.model is None):
+        raise BadSetting("an encoder or a task model", remedy="give --encoder, or --model to go on with one")
+    if not recipe.train and recipe.model is None:
+        raise BadSetting("nothing to learn from", remedy="--train en=FILE, or --model with a trained one")
+    if not recipe.test and not recipe.mixed:
+        raise BadSetting("nothing to test on", remedy="--test de=FILE")
+    if not recipe.seeds or len(set(recipe.seeds)) < len(recipe.seeds):
+        raise BadSetting(f"seeds {recipe.seeds}", remedy="one or more different ones")
+    if recipe.continual and recipe.regime is not Regime.FINETUNE:
+        raise BadSetting("continual alignment trains the encoder", remedy="--regime finetune")
+    partial = recipe.lora or recipe.freeze_layers or recipe.freeze_embeddings
+    if partial and recipe.regime is not Regime.FINETUNE:
+        raise BadSetting("in the features regime the whole encoder is frozen", remedy="--regime finetune")
+
+
+def _check_selection(recipe: TransferRecipe, data: TaskData) -> None:
+    """Choosing by data in a language that is tested is not zero-shot, and has to be asked for."""
+    other = [one.language for one in data.dev if one.language not in data.trained]
+    if other and recipe.select == "source":
+        raise BadSetting(
+            f"dev data of {other[0]}, which is not a language of the training data",
+            remedy="leave it out, or --select all to choose by it; every figure will say so",
+        )
