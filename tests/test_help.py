@@ -80,6 +80,7 @@ def test_the_examples_work_as_printed_in_an_empty_folder(
         "world", "model", "links", "near", "aligned", "centred", "trained", "words", "cosine", "vectors",
         "retrieved", "margin", "mined", "scored", "alike", "likeness", "distances", "angles", "related",
         "picture", "senses", "examples", "everything", "lexicon", "anchors", "refined",
+        "entities", "continual", "tags", "helped", "labelled.tsv",
     }  # fmt: skip
     assert (tmp_path / "words" / "report.html").is_file()
 
@@ -104,6 +105,7 @@ def recipes() -> dict[str, Any]:
     from calque.pipeline import (
         AlignRecipe,
         CkaRecipe,
+        CompareRecipe,
         CorrelationRecipe,
         DistancesRecipe,
         EncodeRecipe,
@@ -116,6 +118,7 @@ def recipes() -> dict[str, Any]:
         ProjectionRecipe,
         ScoreRecipe,
         SentencesRecipe,
+        TransferRecipe,
         WholeRecipe,
         WordsRecipe,
         WorldRecipe,
@@ -124,7 +127,7 @@ def recipes() -> dict[str, Any]:
     kinds = (
         LinkRecipe, AlignRecipe, FinetuneRecipe, WordsRecipe, EncodeRecipe, WorldRecipe, PretrainRecipe,
         SentencesRecipe, MineRecipe, ScoreRecipe, CkaRecipe, DistancesRecipe, CorrelationRecipe,
-        ExamplesRecipe, ProjectionRecipe, WholeRecipe, LexiconRecipe,
+        ExamplesRecipe, ProjectionRecipe, WholeRecipe, LexiconRecipe, TransferRecipe, CompareRecipe,
     )  # fmt: skip
     return {kind.__name__: kind for kind in kinds}
 
@@ -151,7 +154,7 @@ def values(annotation: Any) -> set[str] | None:
     [
         *("Link", "Align", "Finetune", "Words", "Encode", "World", "Pretrain", "Sentences", "Mine", "Score"),
         *("Cka", "Distances", "Correlation", "Examples", "Projection", "Whole"),
-        "Lexicon",
+        *("Lexicon", "Transfer", "Compare"),
     ],
 )
 def test_options_are_the_recipe_with_its_values_and_defaults(name: str) -> None:
@@ -167,7 +170,8 @@ def test_options_are_the_recipe_with_its_values_and_defaults(name: str) -> None:
             assert known == set(CHOICES[name]) or (fewer and known < set(CHOICES[name]))
             assert all(value in given[name].help for value in known)
         default = given[name].default if name in given else None
-        if default is not None and not given[name].required and not field.is_required():
+        # Of seeds the command is told how many, the recipe which.
+        if default is not None and name != "seeds" and not (given[name].required or field.is_required()):
             stated = getattr(field.default, "value", field.default)
             assert default == stated or float(default) == stated, name
 

@@ -143,7 +143,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "keep_models": ("best", "all", "none"),
     "continual_unit": ("words", "sentences"),
     "continual_form": ("paper", "program"),
-    "seed_test": ("seeds-and-items", "seed-t", "item-t", "randomisation"),
+    "test": ("seeds-and-items", "seed-t", "item-t", "randomisation"),
     "breakdowns": ("pos", "rank-gap", "script", "pieces", "sense", "seen"),
     "vectors": ("anchors", "embeddings", "static"),
     "oov": ("skip", "wrong"),

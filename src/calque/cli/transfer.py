@@ -260,7 +260,7 @@ def compare_command(
     metric: Annotated[
         str | None, typer.Option(metavar="<name>", help="In place of the task's first: token-f1, uas, em …")
     ] = None,
-    test: Annotated[str, choice("seed_test", "The test that the verdict rests on")] = "seeds-and-items",
+    test: Annotated[str, choice("test", "The test that the verdict rests on")] = "seeds-and-items",
     paired_seeds: Annotated[
         bool, typer.Option("--paired-seeds", help="Runs of one seed share their luck, and are paired.")
     ] = False,
