@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-import small_corpus
 from seqeval.metrics import f1_score
 
+import small_corpus
+from calque.align.presets import load_preset, preset_names
 from calque.errors import BadInput, BadSetting
-from calque.pipeline import align, compare, predict, transfer, transferring
+from calque.pipeline import TransferRecipe, align, compare, predict, transfer, transferring
 from calque.stats.seeds import SeedTest
 from calque.store import load_results
+from calque.transfer.tasks import task_named
 
 #: What words are, in either language: learnable from the word alone.
 KINDS = {"cat": "ANIMAL", "dog": "ANIMAL", "mat": "THING", "street": "THING", "child": "PERSON"}
@@ -244,12 +246,16 @@ def test_alignment_goes_on_while_a_task_is_learned(
     data: dict[str, Any], bert: Path, corpus: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "run"
-    given = {**QUICK, "seeds": 1, "epochs": 2, "continual_batch": 8, "alpha": 0.5}
+    given = {**QUICK, "seeds": 1, "epochs": 4, "continual_batch": 8, "alpha": 1.0}
     transfer("ner", str(bert), **data, continual=[str(corpus / "links" / "train")], out=out, **given)
     records = [json.loads(line) for line in (out / "artifacts" / "seed-0.steps.jsonl").open()]
     assert {"task", "l2", "hidden"} == set(records[0]["losses"])
-    apart = [record["watched"]["separation"] for record in records]
-    assert np.mean(apart[-4:]) > np.mean(apart[:4]), "linked words come nearer than others"
+    watched = [record["watched"] for record in records]
+    assert all(
+        one["separation"] == pytest.approx(one["related cosine"] - one["unrelated cosine"]) for one in watched
+    )
+    distances = [record["losses"]["l2"] for record in records]
+    assert np.mean(distances[-8:]) < np.mean(distances[:8]), "linked words come nearer to each other"
     with pytest.raises(BadSetting, match="finetune"):
         transfer(
             "ner", str(bert), **data, regime="features", continual=[str(corpus / "links" / "train")], out=out
@@ -409,3 +415,22 @@ def test_settings_that_cannot_be_are_answered(
     given: list[str], message: str, typed: Callable[..., str], tmp_path: Path
 ) -> None:
     assert message in typed(*given, "--out", str(tmp_path / "run"), code=2)
+
+
+@pytest.mark.parametrize("name", preset_names("transfer"))
+def test_every_preset_is_a_recipe_and_is_settled(name: str) -> None:
+    preset = load_preset(name, "transfer")
+    task = "nli" if "xnli" in name else "ner"
+    recipe = TransferRecipe.build(task=task, encoder="x", **preset.settings).settled()
+    assert preset.about and recipe.training(0).learning_rate == recipe.learning_rate
+    assert recipe.head_options().head in task_named(task).heads()
+
+
+def test_a_preset_gives_way_to_what_is_typed(
+    typed: Callable[..., str], data: dict[str, Any], bert: Path, tmp_path: Path
+) -> None:
+    typed("transfer", "ner", "--encoder", str(bert), "--train", f"en={data['train']['en']}",
+          "--test", f"de={data['test']['de']}", "--preset", "kulshreshtha2020", "--layers", "last",
+          "--epochs", "1", "--seeds", "1", "--out", str(tmp_path / "run"))  # fmt: skip
+    recipe = TransferRecipe.load(tmp_path / "run" / "recipe.toml")
+    assert (recipe.body, recipe.layers, recipe.head, recipe.mix) == ("bilstm", "last", "crf", "sum")

@@ -43,6 +43,18 @@ class Advance(Protocol):
     def __call__(self, more: int, note: str = "") -> None: ...
 
 
+def duration(seconds: float) -> str:
+    """A time as one says it.
+
+    >>> duration(42), duration(200), duration(7300)
+    ('42 s', '3 min', '2 h 2 min')
+    """
+    minutes = round(seconds / 60)
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
 @contextmanager
 def bar(label: str, total: int | None = None, unit: str = "", done: int = 0) -> Iterator[Advance]:
     """A function to call with how many more are done. Draws rate and time left after two seconds.

@@ -46,10 +46,15 @@ class ContinualAlignment:
 
     def batches(self, epoch: int, count: int) -> list[Longs]:
         """So many batches: one pass over the links after the other, on from where the epoch before ended."""
-        size = len(self.task.batches(0))
-        passes, places = np.divmod(epoch * count + np.arange(count), size)
-        held = {number: self.task.batches(number) for number in np.unique(passes).tolist()}
-        return [held[number][place] for number, place in zip(passes.tolist(), places.tolist(), strict=True)]
+        number, place = 0, epoch * count
+        if self.task.options.batch_tokens is None:  # then all passes have as many
+            number, place = divmod(place, len(self.task.batches(0)))
+        found: list[Longs] = []
+        while len(found) < count:
+            held = self.task.batches(number)
+            found += held[place : place + count - len(found)]
+            number, place = number + 1, max(0, place - len(held))
+        return found
 
     def step(self, batch: Longs, crew: Crew) -> Taken:
         """Weighted losses, and how far apart related and unrelated words are."""

@@ -1,4 +1,4 @@
-"""Papers by name: every hyper-parameter of an alignment by training, in a TOML file that a person can edit.
+"""Papers by name: every hyper-parameter of a training, in a TOML file that a person can edit.
 
 A name alone is the paper's form; `-program` is what its published program does where that differs.
 """
@@ -11,54 +11,60 @@ from dataclasses import dataclass
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from calque.errors import BadInput, BadSetting
 from calque.recipe import suggestion
 
-_PARTS = ("about", "align", "link")
+Verb = Literal["align", "transfer"]
 
 
 @dataclass(frozen=True)
 class Preset:
-    """Settings of `calque align`, and those of `calque link` that its links were made with."""
+    """Settings of a verb, and those of `calque link` that links for it were made with."""
 
     name: str
     about: str
-    align: Mapping[str, Any]
+    settings: Mapping[str, Any]
     link: Mapping[str, Any]
 
+    @property
+    def align(self) -> Mapping[str, Any]:
+        """The settings of `calque align`."""
+        return self.settings
 
-def preset_names() -> list[str]:
+
+def preset_names(verb: Verb = "align") -> list[str]:
     """The presets there are."""
     return sorted(
-        file.name.removesuffix(".toml") for file in _folder().iterdir() if file.name.endswith(".toml")
+        file.name.removesuffix(".toml") for file in _folder(verb).iterdir() if file.name.endswith(".toml")
     )
 
 
-def load_preset(name: str | Path) -> Preset:
+def load_preset(name: str | Path, verb: Verb = "align") -> Preset:
     """A preset by name, or by the path of a TOML file of the same form."""
     path = Path(name)
     if path.suffix == ".toml":
         if not path.is_file():
             raise BadInput("no such file", where=path)
-        return _read(path.stem, path, path)
-    if str(name) not in preset_names():
-        raise BadSetting(f"unknown preset {str(name)!r}", remedy=suggestion(str(name), preset_names()))
-    return _read(str(name), _folder() / f"{name}.toml", str(name))
+        return _read(path.stem, path, path, verb)
+    known = preset_names(verb)
+    if str(name) not in known:
+        raise BadSetting(f"unknown preset {str(name)!r}", remedy=suggestion(str(name), known))
+    return _read(str(name), _folder(verb) / f"{name}.toml", str(name), verb)
 
 
-def _folder() -> Traversable:
-    return resources.files("calque") / "recipes" / "align"
+def _folder(verb: Verb) -> Traversable:
+    return resources.files("calque") / "recipes" / verb
 
 
-def _read(name: str, file: Traversable | Path, where: str | Path) -> Preset:
+def _read(name: str, file: Traversable | Path, where: str | Path, verb: Verb) -> Preset:
     try:
         held = tomllib.loads(file.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
         raise BadInput(f"not TOML: {error}", where=where) from None
-    unknown = [key for key in held if key not in _PARTS]
-    if unknown or "align" not in held:
-        what = f"unknown part {unknown[0]!r}" if unknown else "no [align]"
-        raise BadInput(what, where=where, remedy="a preset has about, [align] and [link]")
-    return Preset(name, str(held.get("about", "")), held["align"], held.get("link", {}))
+    unknown = [key for key in held if key not in ("about", verb, "link")]
+    if unknown or verb not in held:
+        what = f"unknown part {unknown[0]!r}" if unknown else f"no [{verb}]"
+        raise BadInput(what, where=where, remedy=f"a preset has about, [{verb}] and [link]")
+    return Preset(name, str(held.get("about", "")), held[verb], held.get("link", {}))

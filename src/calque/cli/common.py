@@ -20,6 +20,7 @@ from calque.progress import shown
 #: Options that say how to run and print, not what to compute.
 OUTWARD = frozenset({"out", "overwrite", "quiet", "as_json", "device", "show"})
 HOW = ("out", "overwrite", "device")
+_USUAL = ("DEFAULT", "DEFAULT_MAP")
 KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 app = typer.Typer(
@@ -167,6 +168,13 @@ class Job:
         left_out = OUTWARD | set(not_settings)
         held = {name: value for name, value in self.context.params.items() if name not in left_out}
         return {name: value for name, value in held.items() if value not in (None, [], ())}
+
+    def typed(self, *not_settings: str) -> dict[str, Any]:
+        """Those that were typed: others are left to a preset, or to what is usual."""
+        sources = {name: self.context.get_parameter_source(name) for name in self.context.params}
+        usual = {name for name, source in sources.items() if getattr(source, "name", "") in _USUAL}
+        held = self.settings(*not_settings)
+        return {name: value for name, value in held.items() if name not in usual}
 
     def showing(self) -> AbstractContextManager[None]:
         """Progress is shown, unless nobody or a program reads."""

@@ -68,6 +68,10 @@ def transfer_command(
         str | None,
         typer.Option(metavar="<folder>", help="A task model to test, or to train on, in place of --encoder."),
     ] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(metavar="<name>", help="A paper's settings by name (wu2020-finetune …) or a TOML file."),
+    ] = None,
     regime: Annotated[
         str, choice("regime", "Train encoder and head, or a head over kept vectors")
     ] = "finetune",
@@ -96,6 +100,7 @@ def transfer_command(
     ] = None,
     skip_bad: Annotated[bool, _option("Drop and count bad items", READING, "--skip-bad")] = False,
     limit_train: Annotated[int | None, _option("First items of each training file only", READING)] = None,
+    limit_dev: Annotated[int | None, _option("First items of each dev file only", READING)] = None,
     limit_test: Annotated[int | None, _option("First items of each test file only", READING)] = None,
     subtypes: Annotated[
         bool, _option("Relations with their subtypes (nsubj:pass)", READING, "--subtypes")
@@ -184,7 +189,7 @@ def transfer_command(
     """Learn a task in one language and test it in others, over several seeds. Started again, it goes on."""
     from calque.pipeline import transfer
 
-    left_out = ("task", "encoder", "train", "dev", "test", "seeds", "seed_list", "save_every", "tensorboard")
+    outward = {"task", "encoder", "train", "dev", "test", "seeds", "seed_list", "save_every", "tensorboard"}
     with job.showing():
         run = transfer(
             task,
@@ -196,7 +201,7 @@ def transfer_command(
             save_every=save_every,
             tensorboard=tensorboard,
             **job.how,
-            **job.settings(*left_out),
+            **job.typed(*outward),
         )
     record = {"folder": run.folder, "results": [_plain(one) for one in run.results], "data": run.data}
     job.tell(record, *_run_lines(run))
@@ -220,18 +225,22 @@ def _run_lines(run: TransferRun) -> Iterator[Any]:
         for one in data[kind]:
             lost = ", ".join(f"{count:,} {reason}" for reason, count in one["dropped"].items())
             yield f"{kind} {one['language']}: {one['items']:,} items" + (f"; dropped: {lost}" if lost else "")
-    yield _scores(run.results)
+    yield _scores(run.results, [one["language"] for one in data["test"]])
     yield from sorted({one.note for one in run.results if one.note})
-    yield f"{len(data['seeds'])} seed{'s' * (len(data['seeds']) != 1)}, which vary {data['a seed varies']}"
+    count = len(data["seeds"])
+    yield f"{count} seeds, which vary {data['a seed varies']}" if count > 1 else "one seed"
 
 
-def _scores(results: Sequence[Result]) -> Table:
+def _scores(results: Sequence[Result], languages: Sequence[str]) -> Table:
     """Mean ± standard deviation over seeds, a row a language."""
     import numpy as np
 
-    metrics = list(dict.fromkeys(one.metric for one in results))
+    from calque.stats.tasks import metrics_of
+
+    task = results[0].task.removeprefix("transfer-")
+    metrics = [metric.name for metric in metrics_of(task)]
     table = Table("", *metrics, box=None)
-    for language in dict.fromkeys(one.languages[1] for one in results):
+    for language in languages:
         cells = []
         for metric in metrics:
             held = [100 * r.value for r in results if (r.metric, r.languages[1]) == (metric, language)]

@@ -289,7 +289,7 @@ def align_command(
     from calque.pipeline import align
 
     with job.showing():
-        aligned = align(encoder, pairs or (), **job.how, **_given(job))
+        aligned = align(encoder, pairs or (), **job.how, **job.typed("encoder", "pairs"))
     about = aligned.about
     told = [
         f"{languages}: " + ", ".join(f"{reason} {count:,}" for reason, count in counts.items())
@@ -310,17 +310,6 @@ def _refined(language: str, held: dict[str, Any]) -> str:
         f"{pairs[0]:,} to {pairs[-1]:,} words find each other, "
         f"mean cosine with what they find {cosine[0]:.3f} to {max(cosine):.3f}"
     )
-
-
-def _given(job: Job) -> dict[str, Any]:
-    """The settings that were typed: those of methods that are not used would be refused."""
-    typed = {
-        name
-        for name in job.context.params
-        if getattr(job.context.get_parameter_source(name), "name", "") not in ("DEFAULT", "DEFAULT_MAP")
-    }
-    held = job.settings("encoder", "pairs")
-    return {name: value for name, value in held.items() if name in typed}
 
 
 # --------------------------------------------------------------------------------------------- report

@@ -27,6 +27,8 @@ class DataNames(Protocol):
     @property
     def limit_train(self) -> int | None: ...
     @property
+    def limit_dev(self) -> int | None: ...
+    @property
     def limit_test(self) -> int | None: ...
     @property
     def seed(self) -> int: ...
@@ -94,7 +96,7 @@ class TaskData:
 def read_data(reads: Reads, names: DataNames) -> TaskData:
     """All files of a run."""
     train = [reads.file(spec, names.limit_train) for spec in names.train]
-    dev = [reads.file(spec) for spec in names.dev]
+    dev = [reads.file(spec, names.limit_dev) for spec in names.dev]
     test = [reads.file(spec, names.limit_test) for spec in names.test]
     for spec in names.mixed:
         test += mixed(reads, spec, names.limit_test, names.seed)

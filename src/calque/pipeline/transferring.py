@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -11,6 +12,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
+from calque.align.presets import load_preset
 from calque.encoders.aligned import AlignedEncoder
 from calque.encoders.encoder import HuggingFaceEncoder
 from calque.encoders.open import open_encoder
@@ -20,7 +22,7 @@ from calque.pipeline.continual import ContinualRecipe, continual
 from calque.pipeline.runs import Running, open_for, running
 from calque.pipeline.taskdata import Reads, TaskData, read_data
 from calque.pipeline.taskmodels import opened_model, read_by, save_task_model
-from calque.progress import say
+from calque.progress import duration, say
 from calque.recipe import Device, parse_layers
 from calque.stats.answers import AnswerStyle
 from calque.stats.signature import signature
@@ -50,7 +52,8 @@ class TransferRecipe(ContinualRecipe):
     mixed languages are made. `model` is a task model to test, or to go on training; else a new head is put on
     `encoder`. Rows are of `window` pieces at most, and windows of one text share `overlap`. With `select`
     source only dev data in a language of the training data choose among epochs; with all, the others do too,
-    and every figure says so. `keep_models` are the models that stay in the run.
+    and every figure says so. `preset` names the paper whose settings these are, but for those that were
+    given. `keep_models` are the models that stay in the run.
     """
 
     verb: ClassVar[str] = "transfer"
@@ -59,6 +62,7 @@ class TransferRecipe(ContinualRecipe):
     )
 
     task: str
+    preset: str | None = None
     encoder: str | None = None
     model: str | None = None
     label: str = ""
@@ -69,6 +73,7 @@ class TransferRecipe(ContinualRecipe):
     format: str | None = None
     skip_bad: bool = False
     limit_train: int | None = Field(None, ge=1)
+    limit_dev: int | None = Field(None, ge=1)
     limit_test: int | None = Field(None, ge=1)
     subtypes: bool = False
 
@@ -203,6 +208,7 @@ def transfer(
     dev: str | Path | Sequence[str] | Mapping[str, str | Path] = (),
     out: str | Path,
     seeds: int | Sequence[int] = 5,
+    preset: str | None = None,
     overwrite: bool = False,
     device: str = "auto",
     save_every: int = 500,
@@ -211,10 +217,13 @@ def transfer(
 ) -> TransferRun:
     """Learn a task and test it in other languages; settings as in `TransferRecipe`.
 
-    Data are `code=file`, or files by language code. `seeds` are how many, from 0 on, or which. A run that was
+    A preset is the settings of a paper, by name or as a TOML file; settings that are given win over it. Data
+    are `code=file`, or files by language code. `seeds` are how many, from 0 on, or which. A run that was
     stopped goes on where it stood when it is started again.
     """
     chosen = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
+    if preset is not None:
+        settings = {**load_preset(preset, "transfer").settings, "preset": Path(preset).stem, **settings}
     recipe = TransferRecipe.build(
         task=task,
         encoder=None if encoder is None else str(encoder),
@@ -276,12 +285,29 @@ class _Job:
     def run(self, out: Path, overwrite: bool) -> None:
         parts = self._parts(out, overwrite)
         with running(self.recipe, out) as run:
-            for seed in self.recipe.seeds:
-                for group in self._groups():
+            groups, began = self._groups(), time.monotonic()
+            say(self._announced(groups))
+            for done, seed in enumerate(self.recipe.seeds, 1):
+                for group in groups:
                     with run.stage(f"seed {seed}"):
                         self._seed(parts, seed, group)
+                left = (time.monotonic() - began) / done * (len(self.recipe.seeds) - done)
+                if left > 1:
+                    say(f"seed {seed} done; about {duration(left)} for the others")
             self._assemble(run, parts)
         shutil.rmtree(parts, ignore_errors=True)
+
+    def _announced(self, groups: Sequence[_Group]) -> str:
+        """What is about to be done, before it is."""
+        recipe, items = self.recipe, sum(map(len, self.data.train))
+        epochs = recipe.epochs or 0
+        steps = recipe.steps or epochs * -(-items // ((recipe.batch or 32) * recipe.accumulate))
+        tests = sum(len(data) for group in groups for data in group.tests)
+        trainings = len(recipe.seeds) * len(groups)
+        return (
+            f"{recipe.label}: {trainings} training{'s' * (trainings != 1)} of {items:,} items, "
+            f"about {steps:,} steps each; {tests:,} items to test"
+        )
 
     def _parts(self, out: Path, overwrite: bool) -> Path:
         """Where finished parts lie until all are done, checked to be of this very recipe."""
