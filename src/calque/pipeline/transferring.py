@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -29,6 +29,7 @@ from calque.stats.signature import signature
 from calque.stats.spans import Repair
 from calque.store import load_items, load_results, save_items, save_results
 from calque.text.labelled.items import Labelled
+from calque.training.crew import first_process, wait_for_all
 from calque.training.loop import HISTORY, Precision, TrainLog, TrainOptions
 from calque.training.partial import add_lora, freeze
 from calque.training.schedule import Schedule
@@ -283,19 +284,25 @@ class _Job:
     # ------------------------------------------------------------------------------------- the whole run
 
     def run(self, out: Path, overwrite: bool) -> None:
+        """Seed after seed. Started by torchrun, every process trains, and the first one tests and writes."""
         parts = self._parts(out, overwrite)
-        with running(self.recipe, out) as run:
-            groups, began = self._groups(), time.monotonic()
-            say(self._announced(groups))
-            for done, seed in enumerate(self.recipe.seeds, 1):
-                for group in groups:
-                    with run.stage(f"seed {seed}"):
-                        self._seed(parts, seed, group)
-                left = (time.monotonic() - began) / done * (len(self.recipe.seeds) - done)
-                if left > 1:
-                    say(f"seed {seed} done; about {duration(left)} for the others")
-            self._assemble(run, parts)
-        shutil.rmtree(parts, ignore_errors=True)
+        with running(self.recipe, out) if first_process() else nullcontext() as run:
+            self._seeds(parts)
+            if run is not None:
+                self._assemble(run, parts)
+        if first_process():
+            shutil.rmtree(parts, ignore_errors=True)
+        wait_for_all()
+
+    def _seeds(self, parts: Path) -> None:
+        groups, began = self._groups(), time.monotonic()
+        say(self._announced(groups))
+        for done, seed in enumerate(self.recipe.seeds, 1):
+            for group in groups:
+                self._seed(parts, seed, group)
+            left = (time.monotonic() - began) / done * (len(self.recipe.seeds) - done)
+            if left > 1:
+                say(f"seed {seed} done; about {duration(left)} for the others")
 
     def _announced(self, groups: Sequence[_Group]) -> str:
         """What is about to be done, before it is."""
@@ -320,8 +327,9 @@ class _Job:
                     where=parts,
                     remedy="--overwrite starts anew, another --out leaves it alone",
                 )
-            shutil.rmtree(parts)
-        write_json(marker, {"digest": self.recipe.digest()})
+            shutil.rmtree(parts, ignore_errors=True)
+        if first_process():
+            write_json(marker, {"digest": self.recipe.digest()})
         return parts
 
     def _groups(self) -> list[_Group]:
@@ -359,8 +367,14 @@ class _Job:
         if not missing and finished(here / "model") is not None:
             return
         learner, model, log = self._trained(here, seed, group)
-        for data in missing:
-            self._test(learner, model, data, here / data.language, seed)
+        if first_process():
+            for data in missing:
+                self._test(learner, model, data, here / data.language, seed)
+            self._keep(learner, model, log, here, seed)
+        wait_for_all()
+
+    def _keep(self, learner: Learner, model: TaskModel, log: TrainLog | None, here: Path, seed: int) -> None:
+        """The trained model and what its training told, until the run is put together."""
         with atomic_directory(here / "model") as folder:
             if self.recipe.keep_models != "none":
                 save_task_model(folder, learner, model, self.recipe)
