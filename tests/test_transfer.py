@@ -219,24 +219,24 @@ def test_maps_take_either_side_into_the_space_of_the_other(
     data: dict[str, Any], bert: Path, corpus: Path, tmp_path: Path
 ) -> None:
     links = corpus / "links" / "train"
-    given = {"test": {"de": data["test"]["de"]}, "train": data["train"], **FROZEN}
+    given = {"test": {"de": data["test"]["de"]}, "train": data["train"], **FROZEN, "pooling": "mean"}
     found = {}
     for moves in ("target", "source"):
         aligned = tmp_path / moves
-        align(str(bert), links, method="rotation", layers="last", moves=moves, out=aligned)
-        transfer("ner", str(aligned), **given, layers="last", out=tmp_path / f"run-{moves}")
+        align(str(bert), links, method="rotation", layers="0", moves=moves, out=aligned)
+        transfer("ner", str(aligned), **given, layers="0", out=tmp_path / f"run-{moves}")
         found[moves] = scores(tmp_path / f"run-{moves}")["de", 0]
         assert (tmp_path / f"run-{moves}" / "models").is_dir()
-    transfer("ner", str(bert), **given, layers="last", out=tmp_path / "plain")
+    transfer("ner", str(bert), **given, layers="0", out=tmp_path / "plain")
     plain = scores(tmp_path / "plain")["de", 0]
-    assert min(found.values()) > plain + 0.2, (found, plain)
+    assert min(found.values()) > plain + 0.15, (found, plain)
     with pytest.raises(BadSetting, match="no maps"):
         transfer(
             "ner",
             str(tmp_path / "target"),
             train=data["train"],
             test={"ru": data["test"]["de"]},
-            layers="last",
+            layers="0",
             out=tmp_path / "ru",
             **FROZEN,
         )

@@ -34,7 +34,8 @@ from calque.pipeline.predicting import Predicted, predict
 from calque.pipeline.pretraining import PretrainRecipe, PretrainRun, pretrain
 from calque.pipeline.reporting import report
 from calque.pipeline.scoring import ScoreRecipe, ScoreRun, score_bitext
-from calque.pipeline.transferring import TransferRecipe, TransferRun, transfer
+from calque.pipeline.transferring import TransferRun, transfer
+from calque.pipeline.transfersettings import TransferRecipe
 
 __all__ = [
     "AlignRecipe",

@@ -9,9 +9,15 @@ from typing import Any
 
 from calque.encoders.aligned import AlignedEncoder
 from calque.errors import BadSetting
-from calque.files import finished
-from calque.pipeline.taskmodels import TaskModelFolder, opened_model, read_by
-from calque.pipeline.transferring import TransferRecipe
+from calque.pipeline.taskmodels import (
+    TaskModelFolder,
+    best_model,
+    known_settings,
+    known_task,
+    opened_model,
+    read_by,
+)
+from calque.pipeline.transfersettings import TransferRecipe
 from calque.recipe import parse_layers
 from calque.text.labelled.items import Labelled
 from calque.text.labelled.plain import read_unlabelled
@@ -71,35 +77,17 @@ def predict(
     return Predicted(data, predictions, path)
 
 
-def best_model(folder: Path) -> Path:
-    """A model's folder; of a run of `calque transfer`, the one model in it."""
-    marker = finished(folder) if folder.is_dir() else None
-    if marker is None or marker.get("verb") != "transfer" or not (folder / "results.jsonl").is_file():
-        return folder
-    found = sorted((folder / "models").glob("*"))
-    if len(found) != 1:
-        raise BadSetting(
-            f"{len(found)} models in this run",
-            where=folder,
-            remedy=f"name one: {found[0]}" if found else "run it with --keep-models best",
-        )
-    return found[0]
-
-
 def _opened(
     spec: str, task: str | None, device: str, settings: dict[str, Any]
 ) -> tuple[TaskModelFolder, TransferRecipe]:
     """The model, and the settings that it was trained with."""
-    given = TransferRecipe.build(task=task or "ner", model=spec, **settings)
-    held = opened_model(spec, given.options(device), task_named(task) if task else None)
-    known = {name: value for name, value in held.settings.items() if name in TransferRecipe.model_fields}
-    if "task" not in known and task is None:
+    name = task or known_task(spec)
+    if name is None:
         raise BadSetting("which task is this model for?", where=spec, remedy="--task ner, pos, nli, qa …")
-    known.pop("encoder", None)
-    recipe = TransferRecipe.build(**{"task": task, **known, "model": spec, **settings}).settled()
-    if (recipe.prefix, recipe.max_length) != (given.prefix, given.max_length):
-        held = opened_model(spec, recipe.options(device), task_named(recipe.task))
-    return held, recipe
+    recipe = TransferRecipe.build(
+        **{**known_settings(spec, name), **settings, "task": name, "model": spec}
+    ).settled()
+    return opened_model(spec, recipe.options(device), task_named(name)), recipe
 
 
 def _learner(

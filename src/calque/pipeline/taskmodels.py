@@ -14,7 +14,7 @@ from calque.encoders.encoder import EncoderOptions, HuggingFaceEncoder, choose_d
 from calque.encoders.hub import model_directory, weights_digest
 from calque.encoders.open import open_encoder
 from calque.errors import BadInput, BadSetting
-from calque.files import file_digest, read_json, text_digest, write_json
+from calque.files import file_digest, finished, read_json, text_digest, write_json
 from calque.training.checkpoint import load_tensors
 from calque.transfer.heads import TaskModel
 from calque.transfer.learner import Learner, Regime
@@ -23,7 +23,7 @@ from calque.transfer.task import Labels, Task
 from calque.types import Encoder
 
 if TYPE_CHECKING:
-    from calque.pipeline.transferring import TransferRecipe
+    from calque.pipeline.transfersettings import TransferRecipe
 
 TASK, HEAD = "task.json", "head.safetensors"
 
@@ -79,13 +79,40 @@ _SETTINGS = ("task", "regime", "head", "layers", "mix", "body", "body_width", "b
              "max_length")  # fmt: skip
 
 
+def best_model(folder: Path) -> Path:
+    """A model's folder; of a run of `calque transfer`, the one model in it."""
+    marker = finished(folder) if folder.is_dir() else None
+    if marker is None or marker.get("verb") != "transfer" or not (folder / "results.jsonl").is_file():
+        return folder
+    found = sorted((folder / "models").glob("*"))
+    if len(found) != 1:
+        raise BadSetting(
+            f"{len(found)} models in this run",
+            where=folder,
+            remedy=f"name one: {found[0]}" if found else "run it with --keep-models best",
+        )
+    return found[0]
+
+
+def known_task(spec: str) -> str | None:
+    """What a model of calque is for; of another's it is not known."""
+    return known_settings(spec).get("task")
+
+
+def known_settings(spec: str, task: str | None = None) -> dict[str, Any]:
+    """The settings that a model of calque was trained with, but for its task where one is named."""
+    about = Path(spec).expanduser() / TASK
+    told = read_json(about) if about.is_file() else {}
+    if task is not None and told.get("task", task) != task:
+        raise BadInput(f"a model for {told['task']}, not for {task}", where=spec)
+    return {name: told[name] for name in _SETTINGS if name in told and (name != "task" or task is None)}
+
+
 def opened_model(spec: str, options: EncoderOptions, task: Task | None = None) -> TaskModelFolder:
     """A task model from a folder that calque wrote, or any `AutoModelFor…` directory or hub name."""
     folder = Path(spec).expanduser()
     about = folder / TASK
     told: dict[str, Any] = read_json(about) if about.is_file() else {}
-    if task is not None and told.get("task", task.name) != task.name:
-        raise BadInput(f"a model for {told['task']}, not for {task.name}", where=folder)
     if told and not told["ordinary"]:
         return _own(folder, told, options)
     path = model_directory(spec, options.revision)
