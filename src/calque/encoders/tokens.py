@@ -94,10 +94,11 @@ class Reader:
         return frame.begin(prefix)
 
     def read(self, texts: Sequence[str], *, first: bool = False) -> list[Ints]:
-        """Pieces of whole texts, as the tokenizer itself cuts them; `first` in a row they follow the prefix."""
+        """Pieces of whole texts, as the tokenizer itself cuts them; `first` ones follow the prefix."""
         space = self._space if first and self.prefix.strip() else ""
-        parts = (texts[at : at + _TOGETHER] for at in range(0, len(texts), _TOGETHER))
-        return [_ints(found) for part in parts for found in cut(self.tokenizer, [space + one for one in part])]
+        whole = [space + text for text in texts]
+        parts = (whole[at : at + _TOGETHER] for at in range(0, len(whole), _TOGETHER))
+        return [_ints(pieces) for part in parts for pieces in cut(self.tokenizer, part)]
 
     def characters(self, text: str) -> tuple[Ints, Longs]:
         """Pieces of a whole text, and where they lie in it in characters. Shape: (pieces,), (pieces, 2).
@@ -113,8 +114,9 @@ class Reader:
     def _by_words(self, text: str) -> tuple[Ints, Longs]:
         words = list(re.finditer(r"\S+", text))
         found = cut(self.tokenizer, [word[0] for word in words]) if words else []
-        places = [word.span() for word, pieces in zip(words, found, strict=True) for _ in pieces]
-        return _ints([piece for pieces in found for piece in pieces]), np.array(places, np.int64).reshape(-1, 2)
+        spans = [word.span() for word, pieces in zip(words, found, strict=True) for _ in pieces]
+        flat = [piece for pieces in found for piece in pieces]
+        return _ints(flat), np.array(spans, np.int64).reshape(-1, 2)
 
     @cached_property
     def pad(self) -> int:
@@ -213,7 +215,7 @@ def with_marks(text: str, places: Longs) -> Longs:
     >>> with_marks("e\u0301 a", np.array([[0, 1], [2, 4]])).tolist()
     [[0, 2], [2, 4]]
     """
-    places = places.reshape(-1, 2)
+    places = places.reshape(-1, 2).copy()
     begins = np.append(places[:, 0], len(text))
     stops = begins[np.searchsorted(begins[:-1], places[:, 1])]
     for row in np.flatnonzero(stops > places[:, 1]).tolist():

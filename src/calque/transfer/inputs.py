@@ -64,7 +64,7 @@ def windows(length: int, room: int, overlap: int) -> list[Window]:
     if length <= room:
         return [Window(0, length)]
     if not 0 <= overlap < room:
-        raise BadSetting(f"windows of {room} pieces share {overlap}", remedy=f"0 to {room - 1}")
+        raise BadSetting(f"windows of {room} pieces share {overlap}", remedy=f"--overlap 0 to {room - 1}")
     starts = [*range(0, length - room, room - overlap), length - room]
     return [Window(start, start + room) for start in starts]
 
@@ -99,7 +99,10 @@ def word_inputs(
     frame = layout.frame
     room = min(longest, reader.limit) - len(frame.head) - len(frame.tail)
     if room < 1:
-        raise BadSetting(f"rows of {longest} pieces leave no room for words", remedy="a higher --max-length")
+        raise BadSetting(
+            f"rows of {longest} pieces leave no room for words",
+            remedy="a higher --window, within --max-length",
+        )
     rows: list[Row] = []
     place: list[Longs] = []
     counts: Counter[str] = Counter()
@@ -170,12 +173,16 @@ def pair_inputs(
 
     What does not fit is cut from the end of the longer text.
     """
-    texts = [reader.read([pair.first for pair in pairs], first=True), reader.read([pair.second for pair in pairs])]
+    texts = [
+        reader.read([pair.first for pair in pairs], first=True),
+        reader.read([pair.second for pair in pairs]),
+    ]
     frame = reader.pair
     room = min(longest, reader.limit) - frame.size
     if room < 2:
         raise BadSetting(
-            f"rows of {longest} pieces leave no room for two texts", remedy="a higher --max-length"
+            f"rows of {longest} pieces leave no room for two texts",
+            remedy="a higher --window, within --max-length",
         )
     rows, spoken, cut = [], [], 0
     codes = _codes([pair.languages for pair in pairs])
@@ -275,7 +282,8 @@ def question_inputs(
         room = min(longest, reader.limit) - reader.pair.size - len(pieces)
         if room < 8:
             raise BadSetting(
-                f"rows of {longest} pieces leave {room} for a paragraph", remedy="a higher --max-length"
+                f"rows of {longest} pieces leave {room} for a paragraph",
+                remedy="a higher --window, within --max-length",
             )
         held = windows(len(text), room, overlap if overlap < room else room // 2)
         counts["paragraphs in several windows"] += len(held) > 1
@@ -294,4 +302,3 @@ def question_inputs(
     inputs = _one_sequence_a_row(rows, np.array(item, np.int64), codes, spoken, told)
     flat = np.concatenate([_NO_UNITS, *ends])
     return QuestionInputs(inputs, np.concatenate([np.zeros(0, np.bool_), *allowed]), flat[:, 0], flat[:, 1])
-

@@ -52,7 +52,8 @@ def save_ordinary(
 
 def as_ordinary(encoder: HuggingFaceEncoder, model: TaskModel, kind: HeadKind, labels: Labels) -> Any | None:
     """The same encoder and head as an ordinary model, or None where there is no such thing."""
-    if kind not in ORDINARY or encoder.body is not encoder.model or len(list(model.body.parameters())):
+    own = len(list(model.body.parameters())) or model.mix.layers > 1
+    if kind not in ORDINARY or encoder.body is not encoder.model or own:
         return None
     try:
         made = _empty(encoder, kind, labels)
@@ -66,13 +67,15 @@ def as_ordinary(encoder: HuggingFaceEncoder, model: TaskModel, kind: HeadKind, l
         for a, b in zip(theirs, ours, strict=True):
             a.weight.copy_(b.weight)
             a.bias.copy_(b.bias)
-    return made if _agree(encoder, model, made, kind) else None
+    return made if _agree(encoder.model, model, made, kind) else None
 
 
 def _empty(encoder: HuggingFaceEncoder, kind: HeadKind, labels: Labels) -> Any:
     """A model of the encoder's architecture with a new head."""
     config = deepcopy(encoder.model.config)
-    if kind is not HeadKind.SPAN:
+    if kind is HeadKind.SPAN:
+        config.num_labels = 2  # start and end, whatever the encoder was for before
+    else:
         config.id2label = dict(enumerate(labels.names))
         config.label2id = {name: place for place, name in enumerate(labels.names)}
     with quiet():
@@ -93,7 +96,8 @@ def linear_layers(model: Any, kind: HeadKind) -> list[torch.nn.Linear] | None:
         pooler = getattr(model.base_model, "pooler", None)
         dense = getattr(pooler, "dense", None)
         found = [] if dense is None else [dense, *found]
-    return found if len(found) == (2 if kind is HeadKind.POOLED else 1) else None
+    usual = len(found) == (2 if kind is HeadKind.POOLED else 1)
+    return found if usual and all(part.bias is not None for part in found) else None
 
 
 def head_layers(model: TaskModel) -> list[torch.nn.Linear]:
@@ -101,23 +105,27 @@ def head_layers(model: TaskModel) -> list[torch.nn.Linear]:
     return [part for part in model.head.modules() if isinstance(part, torch.nn.Linear)]
 
 
-def _agree(encoder: HuggingFaceEncoder, model: TaskModel, made: Any, kind: HeadKind) -> bool:
-    """Whether both say the same of a row of pieces."""
-    pieces = torch.arange(5, 17, device=encoder.device)[None] % encoder.model.config.vocab_size
+def _agree(body: Any, model: TaskModel, made: Any, kind: HeadKind) -> bool:
+    """Whether a head over an encoder and an ordinary model say the same of a row of pieces."""
+    device = next(body.parameters()).device
+    pieces = torch.arange(5, 17, device=device)[None] % body.config.vocab_size
     mask = torch.ones_like(pieces)
-    training = encoder.model.training, model.training
-    encoder.model.eval(), model.eval()
+    parts = [part for whole in (body, model, made) for part in whole.modules() if part.training]
+    for whole in (body, model, made):
+        whole.eval()
     with torch.no_grad():
-        vectors = encoder.model(input_ids=pieces, attention_mask=mask).last_hidden_state
+        vectors = body(input_ids=pieces, attention_mask=mask).last_hidden_state
         vectors = model(vectors[None], mask.bool())
         for layer in head_layers(model)[:-1]:
             vectors = layer(vectors).tanh()
         ours = head_layers(model)[-1](vectors)
         out = made(input_ids=pieces, attention_mask=mask)
-    encoder.model.train(training[0]), model.train(training[1])
+    for part in parts:
+        part.training = True
     theirs = torch.stack([out.start_logits, out.end_logits], -1) if kind is HeadKind.SPAN else out.logits
     ours = ours[:, 0] if kind is HeadKind.POOLED else ours
-    return theirs.shape == ours.shape and torch.allclose(ours, theirs, atol=1e-4)
+    near = 1e-4 if theirs.dtype == torch.float32 else 5e-2
+    return theirs.shape == ours.shape and torch.allclose(ours.float(), theirs.float(), atol=near)
 
 
 def read_ordinary(path: Path, dtype: Any, task: Task | None) -> Ordinary:
@@ -130,10 +138,15 @@ def read_ordinary(path: Path, dtype: Any, task: Task | None) -> Ordinary:
         with quiet():
             config = AutoConfig.from_pretrained(path, **local)
             kind = _kind(config.architectures or (), path)
-            model = _auto(kind).from_pretrained(path, use_safetensors=True, dtype=dtype, **local)
+            model, info = _auto(kind).from_pretrained(
+                path, use_safetensors=True, dtype=dtype, output_loading_info=True, **local
+            )
             tokenizer = AutoTokenizer.from_pretrained(path, **local)
     except (OSError, ValueError, KeyError, TypeError, ImportError, RuntimeError, SafetensorError) as error:
         raise BadInput(f"cannot be loaded as a task model: {first_line(error)}", where=path) from None
+    if info["missing_keys"]:
+        lost = sorted(info["missing_keys"])
+        raise BadInput(f"{len(lost)} of its weights are missing, such as {lost[0]}", where=path)
     if task is not None and kind not in task.heads():
         raise BadInput(f"a model {ORDINARY[kind]}, which is not for {task.name}", where=path)
     names = () if kind is HeadKind.SPAN else tuple(config.id2label[i] for i in range(config.num_labels))
@@ -154,12 +167,22 @@ def _kind(architectures: Sequence[str], path: Path) -> HeadKind:
 def ordinary_head(held: Ordinary, where: Path) -> dict[str, torch.Tensor]:
     """The weights of an ordinary model's head, as a `TaskModel` of calque names them."""
     theirs = linear_layers(held.model, held.kind)
-    if theirs is None:
-        raise BadInput(f"its head is not the usual one of …{ORDINARY[held.kind]}", where=where)
-    width = int(theirs[0].in_features)
+    model = None if theirs is None else _copied(theirs, held)
+    if model is None or not _agree(held.model.base_model, model, held.model, held.kind):
+        raise BadInput(
+            f"its head is not the usual one of …{ORDINARY[held.kind]}",
+            where=where,
+            remedy="linear over the last layer; for a label of two texts through one more layer with tanh",
+        )
+    return model.state_dict()
+
+
+def _copied(layers: Sequence[torch.nn.Linear], held: Ordinary) -> TaskModel:
+    """A head of calque with these linear layers."""
+    width = int(layers[0].in_features)
     model = make_model(held.kind, width=width, labels=len(held.labels) or None, mix="mean")
     with torch.no_grad():
-        for own, other in zip(head_layers(model), theirs, strict=True):
+        for own, other in zip(head_layers(model), layers, strict=True):
             own.weight.copy_(other.weight)
             own.bias.copy_(other.bias)
-    return model.state_dict()
+    return model

@@ -102,11 +102,12 @@ class Live:
 
     @property
     def sizes(self) -> Longs:
-        rows = self.inputs.rows
-        row = rows.units.sentence[self.inputs.order]
-        longest = np.zeros(len(self.inputs), np.int64)
-        np.maximum.at(longest, np.repeat(np.arange(len(self.inputs)), self.inputs.lengths), rows.lengths[row])
-        return longest
+        """Pieces of all rows that a sequence lies in."""
+        inputs = self.inputs
+        rows, first = np.unique(inputs.rows.units.sentence[inputs.order], return_index=True)
+        owner = np.searchsorted(inputs.first, first, "right") - 1
+        total = np.bincount(owner, inputs.rows.lengths[rows], minlength=len(inputs))
+        return total.astype(np.int64)
 
     def of(self, sequences: Longs) -> tuple[torch.Tensor, torch.Tensor]:
         inputs, rows = self.inputs, self.inputs.rows

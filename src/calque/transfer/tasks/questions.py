@@ -105,12 +105,13 @@ def answer_places(read: QuestionInputs, questions: Sequence[Question]) -> tuple[
         if not questions[item].answers:
             continue
         answer = questions[item].answers[0]
+        start = answer.start + len(answer.text) - len(answer.text.lstrip())
+        stop = answer.start + len(answer.text.rstrip())
         first, last = inputs.first[number : number + 2]
         begin, end = read.begin[first:last], read.end[first:last]
         inside = read.allowed[first:last].copy()
         inside[0] = False
-        stop = answer.start + len(answer.text)
-        held = np.flatnonzero(inside & (end > answer.start) & (begin < stop))
-        whole = len(held) and begin[inside].min() <= answer.start and end[inside].max() >= stop
+        held = np.flatnonzero(inside & (end > start) & (begin < stop))
+        whole = len(held) and begin[inside].min() <= start and end[inside].max() >= stop
         found[:, number] = (held[0], held[-1]) if whole else (0, 0)
     return found[0], found[1]
