@@ -1,7 +1,8 @@
 """Run folders made by hand, as real runs leave them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from math import erfc, sqrt
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from calque.files import write_json, write_text
 from calque.stats.intervals import bootstrap_mean
-from calque.stats.significance import paired
+from calque.stats.significance import holm, paired
 from calque.store import save_items, save_results
 from calque.types import Items, Result
 
@@ -477,3 +478,169 @@ def every_measure(root: Path) -> Path:
     ]
     write_run(root / "correlation", "measure correlation", correlation, scatters=[scatter()])
     return root
+
+
+# ------------------------------------------------------------------------------------------- transfer
+
+VARIES = "the head's first weights, the order of batches, dropout"
+CODES = "afarbgbndeeleseteufafifrhehihuiditjajvkakkkomlmrmsmynlptruswtatethtltrurviyozhzu"
+FORTY = tuple(CODES[place : place + 2] for place in range(0, len(CODES), 2))
+
+
+def portion(language: str, items: int = 1000, **dropped: int) -> dict[str, Any]:
+    """A labelled file as a run of transfer describes it."""
+    told = {"language": language, "file": f"panx.{language}.tsv", "items": items, "fingerprint": "0" * 64}
+    return {**told, "dropped": {why.replace("_", " "): many for why, many in dropped.items()}}
+
+
+def transfer_run(
+    folder: Path,
+    scores_: Mapping[str, Sequence[float]],
+    *,
+    task: str = "ner",
+    metrics: Sequence[str] = ("f1", "token-f1", "accuracy"),
+    label: str = "mBERT",
+    note: str = "",
+    dev: Sequence[str] = ("en",),
+    **data: Any,
+) -> Path:
+    """A run of `calque transfer`: the first metric of every language, seed by seed; others are higher."""
+    made = [
+        Result(
+            f"transfer-{task}", metric, min(value + 0.02 * higher, 1.0), ("en", language), label,
+            variant="finetune", count=1000, seed=seed, note=note,
+            signature=f"task:transfer-{task}|seed:{seed}",
+        )
+        for language, values in scores_.items()
+        for seed, value in enumerate(values)
+        for higher, metric in enumerate(metrics)
+    ]  # fmt: skip
+    make_run(folder, made, examples=None, verb="transfer")
+    seeds = range(max(map(len, scores_.values()), default=0))
+    write_text(folder / "recipe.toml", f'verb = "transfer"\ntask = "{task}"\nseeds = {list(seeds)}\n')
+    (folder / "artifacts" / "counts.json").unlink()
+    about = {
+        "task": task,
+        "label": label,
+        "regime": "finetune",
+        "seeds": list(seeds),
+        "a seed varies": VARIES,
+        "selected on": "dev data in the training language",
+        "labels": ["B-PER", "I-PER", "O"],
+        "train": [portion("en", 20000, no_label=12)],
+        "dev": [portion(code) for code in dev],
+        "test": [portion(code) for code in scores_],
+    }
+    write_json(folder / "artifacts" / "data.json", about | data)
+    best = {f"seed-{seed}": {"seed": seed, "best": 0.8 + 0.01 * seed, "steps": 3130} for seed in seeds}
+    write_json(folder / "artifacts" / "training.json", best)
+    return folder
+
+
+def contrast(
+    language: str,
+    method: str,
+    gain: float,
+    *,
+    task: str = "ner",
+    metric: str = "f1",
+    before: float = 0.6,
+    error: float = 0.005,
+    std: float = 0.008,
+    **changed: Any,
+) -> dict[str, Any]:
+    """A record of a comparison: a gain whose standard error is known."""
+    return {
+        "task": task,
+        "language": language,
+        "method": method,
+        "metric": metric,
+        "baseline mean": before,
+        "baseline std": std,
+        "method mean": before + gain,
+        "method std": std,
+        "seeds": [5, 5],
+        "items": 1000,
+        "difference": gain,
+        "low": gain - 1.96 * error,
+        "high": gain + 1.96 * error,
+        "p": erfc(abs(gain) / error / sqrt(2)),
+        "mark": "better" if gain > std else "worse" if gain < -std else "",
+        "detectable": 2.8 * error,
+        "given": "",
+        "line": f"{task}: {100 * gain:+.1f} points",
+        **changed,
+    }
+
+
+def judged(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Records with p corrected for all of them, and what was found; those with one seed find nothing."""
+    made = []
+    for one, p in zip(records, holm([one["p"] for one in records]), strict=True):
+        word = "helped" if one["difference"] > 0 else "hurt"
+        word = word if p < 0.05 else "no evidence either way"
+        made.append({"holm": p, "finding": "cannot tell" if 1 in one["seeds"] else word} | one)
+    return made
+
+
+def comparison(
+    gains: Mapping[str, Mapping[str, Mapping[str, float]]], *, baseline: str = "mBERT", **changed: Any
+) -> dict[str, Any]:
+    """A comparison: the gain of every task, method and language. Means are less uncertain than languages."""
+    metrics = {"parsing": "las", "nli": "accuracy", "pos": "accuracy"}
+    single, means = [], []
+    for task, methods in gains.items():
+        about: dict[str, Any] = {"task": task, "metric": metrics.get(task, "f1")}
+        for method, held in methods.items():
+            places = {code: 0.45 + 0.04 * (place % 9) for place, code in enumerate(held)}
+            single += [
+                contrast(code, method, gain, before=places[code], **about) for code, gain in held.items()
+            ]
+            whole = {"before": sum(places.values()) / len(held), "error": 0.004, "items": 1000 * len(held)}
+            means.append(contrast("mean", method, sum(held.values()) / len(held), **whole, **about))
+    return {
+        "baseline": baseline,
+        "test": "seeds-and-items",
+        "a seed varies": VARIES,
+        "rows": judged(single),
+        "tasks": judged(means),
+        "overall": "; ".join(dict.fromkeys(f"{one['method']}: told" for one in means)),
+        "notes": [],
+        **changed,
+    }
+
+
+def comparison_run(folder: Path, held: Mapping[str, Any]) -> Path:
+    """A run of `calque compare`, with its results beside the comparison as it writes them."""
+    made = []
+    for row in held["rows"]:
+        about = Result(f"transfer-{row['task']}", row["metric"], 0.0, ("", row["language"]), held["baseline"])
+        made += [
+            replace(about, value=row["baseline mean"]),
+            replace(about, value=row["method mean"], encoder=row["method"]),
+            replace(
+                about, value=row["difference"], encoder=row["method"], baseline=held["baseline"], p=row["p"]
+            ),
+        ]
+    make_run(folder, list(dict.fromkeys(made)), examples=None, verb="compare")
+    write_text(folder / "recipe.toml", 'verb = "compare"\nruns = ["base", "aligned"]\nlevel = 0.05\n')
+    (folder / "artifacts" / "counts.json").unlink()
+    write_json(folder / "artifacts" / "comparison.json", held)
+    return folder
+
+
+def many_gains(
+    languages: Sequence[str],
+    methods: Mapping[str, float],
+    tasks: Sequence[str] = ("ner",),
+    spread: float = 0.015,
+) -> dict[str, dict[str, dict[str, float]]]:
+    """Gains drawn around one a method, for `comparison`."""
+    rng = np.random.default_rng(7)
+    return {
+        task: {
+            method: {code: round(float(rng.normal(gain, spread)), 4) for code in languages}
+            for method, gain in methods.items()
+        }
+        for task in tasks
+    }

@@ -112,6 +112,19 @@ def test_the_verdict_line_adds_the_other_figures(measures: Path) -> None:
     assert "Helped in German and Russian." in " ".join(line.split())
 
 
+def test_a_floor_is_not_told_as_what_came_after(made) -> None:
+    def one(name: str, variant: str, value: float, **more) -> Result:
+        told = dict(layer=6, variant=variant, low=value - 0.1, high=value + 0.1, count=9)
+        return Result("cka", "cka", value, ("en", "de"), name, **told | more)
+
+    figures = {"before": 0.8, "after": 0.9, "before floor": 0.5}
+    results = [one(name, variant, v) for name, v in figures.items() for variant in ("linear", "debiased")]
+    results += [one("after", v, 0.1, baseline="before", p=0.001, low=0.05) for v in ("linear", "debiased")]
+    line = " ".join(verdict_line(collect(made("run", results))).split())
+    assert "Beside it at layer 6, after: CKA (debiased) 0.800 → 0.900." in line
+    assert "Beside it at layer 6, before floor: CKA (debiased) 0.500." in line
+
+
 def test_the_terminal_shows_the_leading_figure_by_language(measures: Path) -> None:
     table = summary_table(collect(measures / "lexicon"))
     assert str(table.title) == "lexicon induction: P@1 % at layer 8, where e5-small-q4 is best"

@@ -2,11 +2,14 @@ import io
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.console import Console
 
 from calque.report.collect import Panel, Run, collect
 from calque.report.tables import links_table, markdown, rows, summary_table, verdict_line
-from calque.report.verdict import together, verdicts
+from calque.report.tasks import Metric
+from calque.report.verdict import points, together, verdicts
 from calque.stats.significance import holm
 from calque.types import Result
 
@@ -229,3 +232,13 @@ def test_a_headline_of_several_says_where_when_it_is_not_everywhere(scored) -> N
         replace(r, p=0.9) if r.baseline and r.layer == 8 else r for r in scored(tuple("abc"), bins=False)
     ]
     assert together(verdicts(panel_of(results))).startswith("b (+12.0 points at layer 12 only)")
+
+
+@given(st.floats(1e-5, 1), st.booleans(), st.booleans())
+def test_a_difference_is_never_told_as_nothing(size: float, falls: bool, percent: bool) -> None:
+    """A headline that says “hurt: 0.000” helps nobody."""
+    told = points(-size if falls else size, Metric(percent=percent))
+    assert told[0] == ("−" if falls else "+")
+    number, unit = float(told[1:].removesuffix(" points")), 0.01 if percent else 1
+    assert 0.5 * size < number * unit < 2 * size
+    assert points(0.0, Metric(percent=percent)).startswith("0.0")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -153,6 +153,7 @@ class Comparison:
     rows: Sequence[Row]
     tasks: Sequence[Row]
     notes: Sequence[str]
+    trained: Sequence[str] = ()
     folder: Path | None = None
 
     @property
@@ -174,6 +175,7 @@ class Comparison:
             "rows": [row.record() for row in self.rows],
             "tasks": [row.record() for row in self.tasks],
             "overall": self.overall,
+            "trained": list(self.trained),
             "notes": list(self.notes),
         }
 
@@ -197,7 +199,7 @@ def compare(
         with running(recipe, folder) as run:
             write_json(run.folder / "artifacts" / COMPARISON, found.record())
             save_results(run.folder / "results.jsonl", list(results(found)))
-    return Comparison(found.baseline, found.test, found.rows, found.tasks, found.notes, folder)
+    return replace(found, folder=folder)
 
 
 def told_apart(held: Sequence[TransferFolder]) -> list[TransferFolder]:
@@ -238,6 +240,7 @@ def compared(recipe: CompareRecipe, held: Sequence[TransferFolder]) -> Compariso
         rows_of(single, recipe.level),
         rows_of(means, recipe.level),
         sorted({note for one in held for note in one.notes}),
+        sorted(frozenset[str]().union(*(one.trained for one in held))),
     )
 
 

@@ -15,6 +15,7 @@ from calque.files import FINISHED, finished
 from calque.report.parts import About, Example, Grid, Sense, mapping, pair_of, records
 from calque.report.pictures import Heatmap, Histogram, Projection, Scatter
 from calque.report.tasks import VARIANTS, Metric, Task, metric_of, task_of
+from calque.report.transfer import PREFIX, Comparison, Study, Trained, trained
 from calque.store import load_results
 from calque.text.languages import language_name
 from calque.types import Result
@@ -189,7 +190,8 @@ def _leading_number(text: str) -> float | None:
 class Run:
     """All that a run folder says. Parts that are not there are empty.
 
-    `parts` are the runs inside a folder that is no run itself; its own fields are then empty.
+    `parts` are the runs inside a folder that is no run itself; its own fields are then empty. `comparison`
+    and `study` are of runs of `calque compare` and `calque transfer`.
     """
 
     folder: Path
@@ -209,6 +211,8 @@ class Run:
     about: About | None = None
     finished: Mapping[str, Any] | None = None
     parts: tuple[Run, ...] = ()
+    comparison: Comparison | None = None
+    study: Study | None = None
 
     @property
     def name(self) -> str:
@@ -242,10 +246,11 @@ class Run:
 
     @cached_property
     def panels(self) -> tuple[Panel, ...]:
-        """What was measured, one panel a picture; scores of links are apart, in `link_scores`."""
+        """What was measured, one panel a picture; scores of links and of transfer are apart, in `link_scores`
+        and `trained`."""
         keyed: dict[tuple[Any, ...], list[Result]] = {}
         for r in self.results:
-            if r.task != LINKS:
+            if r.task != LINKS and not r.task.startswith(PREFIX):
                 keyed.setdefault((r.task, r.metric, r.variant, r.languages, r.seed), []).append(r)
         labels = tuple(map(str, self.recipe.get("labels", ())))
         own = tuple(Panel.of(self, keyed[key], labels) for key in sorted(keyed))
@@ -260,6 +265,11 @@ class Run:
                 panel
             )
         return tuple(map(tuple, keyed.values()))
+
+    @cached_property
+    def trained(self) -> tuple[Trained, ...]:
+        """Tasks that were learned; none in a comparison, which tells of them itself."""
+        return () if self.comparison else trained(self.results, self.study)
 
     @cached_property
     def link_scores(self) -> tuple[Result, ...]:
@@ -348,6 +358,8 @@ def _read(folder: Path) -> Run:
         mapping(artifacts / "counts.json"),
         About.read(artifacts / "about.json"),
         finished(folder),
+        comparison=Comparison.read(artifacts / "comparison.json"),
+        study=Study.read(artifacts / "data.json", artifacts / "training.json"),
     )
     examples = (replace(one, languages=one.languages or run.languages) for one in run.examples)
     return replace(run, examples=tuple(examples))

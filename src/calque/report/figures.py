@@ -238,6 +238,64 @@ def _bar_words(groups: Sequence[Bars], labels: Sequence[str], unit: str) -> str:
     )
 
 
+# ------------------------------------------------------------------------------------------ row bars
+
+_ROW, _ROW_BAR = 20.0, 11.0
+_ROWS_FROM, _ROWS_TO = 31.0, 83.0
+
+
+@dataclass(frozen=True)
+class RowBar:
+    """A figure with its interval, how it is told at the end of its row, and in full; `sure` is solid."""
+
+    label: str
+    mark: Mark
+    figure: str
+    told: str
+    sure: bool = True
+    mean: bool = False
+
+
+def row_bars(
+    rows: Sequence[RowBar], *, title: str, unit: str = "", place: int = 1, also: Sequence[Mark] = ()
+) -> Markup:
+    """One bar a row from zero, with its interval, in the colour of a `place`: many rows in little room.
+
+    The axis also holds the marks of `also`, so that pictures side by side share it.
+    """
+    axis = svg.shared_axis([Mark(0.0), *also, *(row.mark for row in rows)], unit, zero=True)
+    height = len(rows) * _ROW + 24
+    body = []
+    for tick in axis.ticks:
+        x = svg.across(axis.at(tick, _ROWS_FROM, _ROWS_TO))
+        body += [svg.line(x, 0, x, height - 22, "axis" if abs(tick) < 1e-9 else "grid")]
+        body += [svg.text(x, height - 6, f"{svg.tick(tick)}{unit}", "tick", "middle")]
+    for number, row in enumerate(rows):
+        body.append(_row_bar(row, axis, number * _ROW, place))
+    return svg.picture(body, title, " ".join(f"{row.told}." for row in rows), height)
+
+
+def _row_bar(row: RowBar, axis: Axis, top: float, place: int) -> Markup:
+    middle = top + _ROW / 2
+    ends = (min(row.mark.value, 0.0), max(row.mark.value, 0.0))
+    start, end = (axis.at(value, _ROWS_FROM, _ROWS_TO) for value in ends)
+    low, high = (axis.at(value, _ROWS_FROM, _ROWS_TO) for value in row.mark.reach)
+    kind = f"bar {svg.colour(place)}" + ("" if row.sure else " pale")
+    shape = Markup(
+        f'<rect x="{svg.n(start)}%" y="{svg.n(middle - _ROW_BAR / 2)}" width="{svg.n(end - start)}%" '
+        f'height="{svg.n(_ROW_BAR)}" class="{kind}"/>'
+    )
+    whisker = svg.line(svg.across(low), middle, svg.across(high), middle, "whisker") if high > low else ""
+    weight = "label row" if row.mean else "row"
+    return Markup("<g><title>{}</title>{}{}{}{}</g>").format(
+        row.told,
+        svg.text("0", middle + 4, svg.clipped(row.label, 15), weight),
+        shape,
+        whisker,
+        svg.text("100%", middle + 4, row.figure, "figure-value", "end"),
+    )
+
+
 # ------------------------------------------------------------------------------------------ dumbbell
 
 _HEAD, _STRIP, _GAP = 22.0, 22.0, 10.0

@@ -17,8 +17,13 @@ _OPTIONS = {
     "breakdowns": "--by",
     "filters": "--filter",
     "paths": "",
+    "runs": "",
+    "seeds": "--seed-list",
+    "task": "",
     "text": "",
 }
+#: Two values that are typed after one option; switches that are on unless they are told to be off.
+_AT_ONCE, _ON = ("languages", "betas"), ("dropout", "root_loss")
 
 
 def flat(held: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
@@ -79,15 +84,19 @@ def command(run: Run) -> str:
 
 
 def _option(option: str, value: Any, name: str) -> list[str]:
-    """An option as it is typed: a list again and again, but two languages at once; a switch by itself.
+    """An option as it is typed: a list again and again, but two languages at once and seeds with commas; a
+    switch by itself.
 
     >>> _option("--by", ["pos", "seen"], "breakdowns"), _option("--languages", ["en", "de"], "languages")
     (['--by pos', '--by seen'], ['--languages en de'])
     """
     if isinstance(value, bool) or value == "":
-        return [option] if value else []
+        off = [option.replace("--", "--no-", 1)] if value is False and name in _ON else []
+        return [option] if value else off
     values = value if isinstance(value, list) else [value]
-    if name == "languages":
+    if name == "seeds":
+        return [f"{option} {','.join(map(str, values))}"]
+    if name in _AT_ONCE:
         return [f"{option} {shlex.join(map(str, values))}"]
     return [f"{option} {shlex.quote(str(one))}".strip() for one in values]
 

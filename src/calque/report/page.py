@@ -38,6 +38,8 @@ from calque.report.shown import (
 from calque.report.svg import colour
 from calque.report.tables import link_rows, markdown
 from calque.report.tasks import TASKS
+from calque.report.transfer import PREFIX, spoken_name
+from calque.report.transfer_shown import ComparisonView, TrainedView, comparison_view, trained_view
 from calque.report.verdict import (
     ALPHA,
     UNTESTED,
@@ -98,8 +100,14 @@ def _rendered(run: Run, views: Sequence[RunView]) -> str:
 
 def _rank(run: Run) -> tuple[object, ...]:
     """Runs by what they measured, as the measures are listed; then those that left pictures, then others."""
-    first = run.panels[0].task if run.panels else ""
-    return place_of(first, list(TASKS)), not run.pictures, run.name
+    tasks = [*(panel.task for panel in run.panels), *(one.task for one in run.trained)]
+    tasks += [PREFIX + name for name in run.comparison.names] if run.comparison else []
+    return (
+        place_of(tasks[0] if tasks else "", list(TASKS)),
+        run.comparison is None,
+        not run.pictures,
+        run.name,
+    )
 
 
 @cache
@@ -113,6 +121,7 @@ def _environment() -> Environment:
     )
     made.filters["sentence"] = sentence
     made.filters["language"] = name_of
+    made.filters["spoken"] = spoken_name
     made.filters["pair"] = pair_name
     made.filters["opening"] = opening
     made.filters["colour"] = colour
@@ -188,6 +197,8 @@ class RunView:
     command: str
     markdown: str
     advice: tuple[Advice, ...]
+    comparison: ComparisonView | None
+    trained: tuple[TrainedView, ...]
 
     @property
     def words_there(self) -> int:
@@ -203,6 +214,9 @@ class RunView:
     def lines(self) -> list[Line]:
         """The run in the overview: a line a measure, or one for a run that measured nothing."""
         found = [_line(one, self.run) for one in self.measures]
+        found += [Line(one.title, "", one.headline, ()) for one in self.trained]
+        if self.comparison:
+            found += _compared_lines(self.comparison)
         return found or [Line(self.title, "", self.links_line, ())]
 
 
@@ -217,17 +231,34 @@ def _line(view: MeasureView, run: Run) -> Line:
     return Line(", ".join(named), sign, held.headline, figures)
 
 
+def _compared_lines(view: ComparisonView) -> list[Line]:
+    """A line a method, with the difference on every task."""
+    return [
+        Line(
+            f"{one.method} against {view.held.baseline}",
+            one.kind,
+            one.word,
+            tuple(f"{found.task}: {found.size}" for found in one.found),
+        )
+        for one in view.judged
+    ]
+
+
 def _run_view(
     run: Run, anchor: str, limits: Limits, found: Sequence[Measured], measures: tuple[MeasureView, ...]
 ) -> RunView:
     metrics, linkers = link_rows(run)
     encoders = _encoders(run)
     layer = found[0].leading.layer if found else None
+    compared = _comparison(run, limits)
+    trained = tuple(trained_view(one, run.study, run.name) for one in run.trained)
+    transfer = next(((one.title, one.summary) for one in (compared, *trained) if one), None)
+    title, summary = transfer or (_title(run, measures), _summary(run, found))
     return RunView(
         run,
         anchor,
-        run.about.title if run.about else _title(run, measures),
-        run.about.summary if run.about else _summary(run, found),
+        run.about.title if run.about else title,
+        run.about.summary if run.about else summary,
         measures,
         tuple(map(heat_view, spread(run.heatmaps, limits.heatmaps))),
         tuple(histogram_views(run, encoders, layer, limits.histograms)),
@@ -245,9 +276,20 @@ def _run_view(
         tuple((name, str(value)) for name, value in flat(run.environment)),
         next((r.signature for r in _headline_first(run) if r.signature), ""),
         command(run),
-        markdown(run, found) if run.panels or run.link_scores else "",
+        markdown(run, found) if run.panels or run.link_scores or compared or trained else "",
         run.about.next if run.about else advice(run),
+        compared,
+        trained,
     )
+
+
+def _comparison(run: Run, limits: Limits) -> ComparisonView | None:
+    """A comparison as the recipe made it."""
+    level, paired = run.recipe.get("level", ALPHA), bool(run.recipe.get("paired_seeds"))
+    level = level if isinstance(level, int | float) else ALPHA
+    if run.comparison is None:
+        return None
+    return comparison_view(run.comparison, level=level, paired=paired, most=limits.contrasts)
 
 
 def _encoders(run: Run) -> tuple[str, ...]:

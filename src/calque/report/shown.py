@@ -39,6 +39,7 @@ class Limits:
     histograms: int = 10
     projections: int = 8
     points: int = 400
+    contrasts: int = 3000
 
     def shared(self, runs: Sequence[Run]) -> Limits:
         """What each run may show of a kind that several of them have; fewer points where planes are many."""

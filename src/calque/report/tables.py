@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from calque.report.collect import Panel, Run, spread
+from calque.report.transfer_shown import comparison_blocks, trained_block
 from calque.report.verdict import (
     ALPHA,
     Compared,
@@ -256,6 +257,8 @@ def markdown(run: Run, found: Sequence[Measured] | None = None) -> str:
     """Everything as Markdown tables with the verdict above, for a paper, an issue or a log."""
     blocks = [verdict_line(run, found)]
     blocks += [_heading(panel) + "\n\n" + _panel_markdown(panel) for panel in run.panels]
+    written = list(comparison_blocks(run.comparison)) if run.comparison else map(trained_block, run.trained)
+    blocks += [f"{heading}\n\n{_markdown(head, body)}" for heading, head, body in written]
     if run.link_scores:
         metrics, linkers = link_rows(run)
         lines = [[row.linker, *(_share(row.scores.get(m)) for m in metrics)] for row in linkers]

@@ -57,6 +57,20 @@ METRICS = {
         about="How far the means of linked and unrelated pairs lie apart, in standard deviations.",
     ),
     "distance": Metric(percent=False, lower=True),
+    "em": Metric(
+        name="exact match",
+        about="The share of questions whose whole answer is right, but for case, punctuation and articles.",
+    ),
+    "f1": Metric(name="F1"),
+    "las": Metric(
+        name="LAS",
+        about="Labelled attachment: the share of words that hang on the right word by the right relation; "
+        "punctuation and symbols are left out.",
+    ),
+    "las-conll18": Metric(
+        name="LAS (CoNLL 2018)",
+        about="As the shared task of 2018 counts: punctuation too, and relations without their subtypes.",
+    ),
     "nearest in the other language": Metric(
         about="The share of drawn words whose nearest one, of all that are drawn, is of the other language."
     ),
@@ -68,9 +82,18 @@ METRICS = {
     ),
     "pearson": Metric(percent=False, neutral=True, name="Pearson’s r", about="On a straight line: 1 or −1."),
     "spearman": Metric(percent=False, neutral=True, name="Spearman’s ρ", about="In the same order: 1."),
+    "token-f1": Metric(name="F1 of words", about="Counted word by word, over words that belong to a span."),
     "trustworthiness": Metric(
         neutral=True,
         about="How far neighbours in the picture are neighbours in the encoder: 100% where all of them are.",
+    ),
+    "uas": Metric(
+        name="UAS",
+        about="Unlabelled attachment: the share of words on the right word, whatever the relation.",
+    ),
+    "uas-conll18": Metric(
+        name="UAS (CoNLL 2018)",
+        about="As the shared task of 2018 counts: the same of all words, punctuation too.",
     ),
 }
 
@@ -202,6 +225,54 @@ TASKS = {
         metrics=("pearson", "spearman"),
         mutual=True,
         drawn=True,
+    ),
+    "transfer-nli": Task(
+        "natural language inference",
+        "Natural language inference (NLI)",
+        asked="Of two sentences: does the second follow from the first, contradict it, or neither?",
+        alone="{value} of the pairs are judged right",
+        metrics=("accuracy",),
+    ),
+    "transfer-ner": Task(
+        "named entities",
+        "Named entities (NER)",
+        asked="Which words of a sentence are names, and of what kind: people, places, organisations? F1 "
+        "weighs names that were missed against names that were made up; a name counts only where all of its "
+        "words and its kind are right.",
+        alone="F1 {value} on names",
+        metrics=("f1", "token-f1", "accuracy"),
+    ),
+    "transfer-slots": Task(
+        "slot filling",
+        "Slot filling",
+        asked="Which words of a request tell what is needed to fulfil it: in ‘wake me at seven’, which are "
+        "the time? F1 weighs slots that were missed against slots that were made up; a slot counts only "
+        "where all of its words and its kind are right.",
+        alone="F1 {value} on slots",
+        metrics=("f1", "token-f1", "accuracy"),
+    ),
+    "transfer-pos": Task(
+        "parts of speech",
+        "Parts of speech (POS)",
+        asked="Is a word a noun, a verb, an adjective, in this sentence?",
+        alone="{value} of the words get their right part of speech",
+        metrics=("accuracy",),
+    ),
+    "transfer-parsing": Task(
+        "parsing",
+        "Dependency parsing",
+        asked="On which other word of its sentence does a word hang, and by which relation: as its subject, "
+        "its object, its article?",
+        alone="{value} of the words hang on the right word by the right relation",
+        metrics=("las", "uas", "las-conll18", "uas-conll18"),
+    ),
+    "transfer-qa": Task(
+        "question answering",
+        "Question answering (QA)",
+        asked="Which stretch of a paragraph answers a question? F1 weighs the words of the answer that were "
+        "found against those that do not belong to it, question by question.",
+        alone="F1 {value} on answers",
+        metrics=("f1", "em"),
     ),
 }
 

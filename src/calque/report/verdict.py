@@ -6,6 +6,7 @@ Of several languages the verdict is about their mean, and then about each at the
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from functools import cached_property
 from calque.report.collect import Panel, Run, name_of, pair_name, place_of
 from calque.report.mean import mean_panel, verdict_layer
 from calque.report.tasks import Metric
+from calque.report.transfer import comparison_lines, trained_line
 from calque.stats.significance import holm
 from calque.types import Result
 
@@ -22,6 +24,8 @@ WORDS = ("helped", "hurt", "raised", "lowered", "mixed", "no evidence", "unteste
 HELPED, HURT, RAISED, LOWERED, MIXED, NONE, UNTESTED = WORDS
 #: Each word as one sign, so that nothing depends on colour alone.
 SIGNS = dict(zip(WORDS, "▲▼△▽◆●○", strict=True))
+#: A difference that is no more than rounding errors.
+_NOTHING = 1e-6
 
 
 @dataclass(frozen=True)
@@ -356,6 +360,7 @@ def verdict_line(run: Run, found: Sequence[Measured] | None = None) -> str:
 
 def _lines(run: Run, found: Sequence[Measured]) -> list[str]:
     lines = [line for one in found for line in (*compared_lines(one.leading), *_beside(one))]
+    lines += comparison_lines(run.comparison) if run.comparison else map(trained_line, run.trained)
     return lines + list(filter(None, [links_sentence(run)]))
 
 
@@ -376,11 +381,13 @@ def _beside(one: Measured) -> list[str]:
     """The other figures of a measure at the verdict's layer, before and after."""
     layer, told = one.leading.layer, []
     base, *others = one.leading.panels[0].encoders
+    judged = {verdict.encoder for verdict in one.leading.verdicts}
     for name in others or [base]:
-        moved = []
+        # A floor is no encoder that came after.
+        whose, moved = ((name,) if judged and name not in judged else (base, name)), []
         for held in one.beside:
             panel = held.whole
-            held_figures = [panel.score(who, layer) for who in dict.fromkeys((base, name))]
+            held_figures = [panel.score(who, layer) for who in dict.fromkeys(whose)]
             figures = [amount(r.value, panel.reading) for r in held_figures if r is not None]
             if figures:
                 variant = "" if panel.variant == one.leading.whole.variant else f" ({panel.variant})"
@@ -453,12 +460,15 @@ def signed(value: float, reading: Metric) -> str:
 
 
 def points(value: float, reading: Metric) -> str:
-    """A difference with its sign and unit.
+    """A difference with its sign and unit. One that would be rounded to nothing has its first digit.
 
-    >>> points(0.015, Metric()), points(0.015, Metric(percent=False))
-    ('+1.5 points', '+0.015')
+    >>> points(0.015, Metric()), points(0.015, Metric(percent=False)), points(-0.00042, Metric(percent=False))
+    ('+1.5 points', '+0.015', '−0.0004')
     """
-    return signed(value, reading) + (" points" if reading.percent else "")
+    told, scale = signed(value, reading), 100 if reading.percent else 1
+    if not told.strip("0.") and abs(value) > _NOTHING:
+        told = f"{value * scale:+.{math.ceil(-math.log10(abs(value) * scale))}f}".replace("-", "−")
+    return told + (" points" if reading.percent else "")
 
 
 def p_value(p: float) -> str:
