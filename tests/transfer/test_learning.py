@@ -424,3 +424,17 @@ def test_still_leaves_modes_as_they_were() -> None:
             assert not module[0].training
             raise ValueError
         assert module[0].training is mode
+
+
+def test_vectors_that_do_not_fit_the_cache_are_computed_for_each_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, found = DATA["ner"](), []
+    for gigabytes in ("20", "0"):
+        monkeypatch.setenv("CALQUE_CACHE_GB", gigabytes)
+        held = learner("ner", paired("bert"), "features", layers=(0, 3))
+        model = held.model(0)
+        held.learn(model, [data], [], options(learning_rate=0.05, epochs=6), tmp_path / gigabytes, batch=4)
+        found.append(task_scores("ner", held.test(model, data).values)["f1"])
+        assert all(one.grad is None for one in held.encoder.model.parameters())
+    assert found[0] == pytest.approx(found[1], abs=0.05), "but for rounding to half precision"

@@ -13,6 +13,8 @@ import torch
 
 from calque.encoders.cached import CachedEncoder
 from calque.encoders.encoder import HuggingFaceEncoder
+from calque.files import cache_limit
+from calque.progress import say
 from calque.recipe import Choice
 from calque.text.labelled.items import Labelled
 from calque.training.loop import TrainLog, TrainOptions, train
@@ -99,6 +101,13 @@ class Learner:
     def _vectors(self, prepared: Prepared) -> Vectors:
         if self.regime is Regime.FINETUNE:
             return Live(self.encoder, prepared.inputs, self.space, self.pooling)
+        size = len(prepared.inputs.rows.units) * len(self.space.layers) * self.encoder.width * 2
+        if size > cache_limit():
+            say(
+                f"vectors of {size / 1e9:,.0f} GB do not fit the cache (CALQUE_CACHE_GB): "
+                "they are computed for each batch"
+            )
+            return Live(self.encoder, prepared.inputs, self.space, self.pooling, frozen=True)
         cached = CachedEncoder(self.encoder)
         return Kept(cached, prepared.inputs, self.space, self.pooling, self.encoder.device)
 

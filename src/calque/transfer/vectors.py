@@ -95,10 +95,19 @@ class Kept:
 
 
 class Live:
-    """Vectors of an encoder as it is now, with gradients where they are wanted."""
+    """Vectors of an encoder as it is now, with gradients unless it is frozen."""
 
-    def __init__(self, encoder: HuggingFaceEncoder, inputs: Inputs, space: Space, pooling: Pooling) -> None:
+    def __init__(
+        self,
+        encoder: HuggingFaceEncoder,
+        inputs: Inputs,
+        space: Space,
+        pooling: Pooling,
+        *,
+        frozen: bool = False,
+    ) -> None:
         self.encoder, self.inputs, self.space, self.pooling = encoder, inputs, space, pooling
+        self.frozen = frozen
 
     @property
     def sizes(self) -> Longs:
@@ -114,7 +123,8 @@ class Live:
         units, mask = _units(inputs, sequences)
         chosen = np.unique(rows.units.sentence[units])
         batch = rows.batch(chosen, self.encoder.reader.pad)
-        states = self.encoder.states(batch, self.space.layers)
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not self.frozen):
+            states = self.encoder.states(batch, self.space.layers)
         taken = bags(batch.row, batch.start, batch.end, width=batch.pieces.shape[1], pooling=self.pooling)
         pooled = torch.stack([pool(hidden, taken).float() for hidden in states.hidden])
         # The batch's words are the units of its rows, in order.
