@@ -161,7 +161,10 @@ class Comparison:
         """The verdict on all tasks, a clause a method."""
         methods = list(dict.fromkeys(row.method for row in self.tasks))
         told = [
-            (method, overall([row.verdict for row in self.tasks if row.method == method]))
+            (
+                method,
+                overall([replace(row.verdict, name=row.task) for row in self.tasks if row.method == method]),
+            )
             for method in methods
         ]
         return "; ".join(f"{method}: {line.removeprefix('overall: ')}" for method, line in told)
