@@ -434,3 +434,16 @@ def test_a_preset_gives_way_to_what_is_typed(
           "--epochs", "1", "--seeds", "1", "--out", str(tmp_path / "run"))  # fmt: skip
     recipe = TransferRecipe.load(tmp_path / "run" / "recipe.toml")
     assert (recipe.body, recipe.layers, recipe.head, recipe.mix) == ("bilstm", "last", "crf", "sum")
+
+
+def test_means_are_over_languages_that_all_runs_were_tested_in(
+    features: Path, data: dict[str, Any], bert: Path, tmp_path: Path
+) -> None:
+    given = {**FROZEN, "layers": "last", "train": data["train"]}
+    both = {**data["test"], "ru": data["test"]["de"]}
+    for name, test in (("base", both), ("more", both), ("fewer", data["test"])):
+        transfer("ner", str(bert), test=test, out=tmp_path / name, label=name, **given)
+    found = compare([tmp_path / name for name in ("base", "more", "fewer")])
+    assert {row.comparison.languages for row in found.tasks} == {1}
+    assert {row.language for row in found.rows if row.method == "more"} == {"en", "de", "ru"}
+    assert found.notes == ["ner: ru not in the mean, as not all runs were tested in it"]

@@ -224,7 +224,8 @@ def compared(recipe: CompareRecipe, held: Sequence[TransferFolder]) -> Compariso
         raise BadSetting(f"no run is called {baseline!r}", remedy=suggestion(baseline, labels))
     single: dict[tuple[str, str, str], SeedComparison] = {}
     means: dict[tuple[str, str, str], SeedComparison] = {}
-    for base, other in matched(held, baseline):
+    matches = list(matched(held, baseline))
+    for base, other in matches:
         metric = metrics_of(base.task)[0] if recipe.metric is None else metric_of(base.task, recipe.metric)
         pairs = {language: (base.runs(language), other.runs(language)) for language in common(base, other)}
         options: dict[str, Any] = {
@@ -235,14 +236,15 @@ def compared(recipe: CompareRecipe, held: Sequence[TransferFolder]) -> Compariso
         }
         for language, pair in pairs.items():
             single[base.task, language, other.label] = compare_runs(*pair, metric, **options)
-        foreign = {code: pair for code, pair in pairs.items() if code not in base.trained} or pairs
+        shared = everywhere([two for two in matches if two[0] is base])
+        foreign = {code: pairs[code] for code in shared if code not in base.trained} or pairs
         means[base.task, MEAN, other.label] = mean_of(list(foreign.values()), metric, options)
     return Comparison(
         baseline,
         recipe.test,
         rows_of(single, recipe.level),
         rows_of(means, recipe.level),
-        sorted({note for one in held for note in one.notes}),
+        sorted({note for one in held for note in one.notes} | set(left_out(matches))),
         sorted(frozenset[str]().union(*(one.trained for one in held))),
     )
 
@@ -282,6 +284,22 @@ def common(base: TransferFolder, other: TransferFolder) -> list[str]:
             where=base.folder,
         )
     return shared
+
+
+def everywhere(matches: Sequence[tuple[TransferFolder, TransferFolder]]) -> list[str]:
+    """The languages that all methods of a task were tested in: means are taken over the same ones."""
+    found = [common(base, other) for base, other in matches]
+    return [language for language in found[0] if all(language in one for one in found)]
+
+
+def left_out(matches: Sequence[tuple[TransferFolder, TransferFolder]]) -> Iterator[str]:
+    """What is said of languages that a mean is not taken over."""
+    for task in dict.fromkeys(base.task for base, _ in matches):
+        own = [two for two in matches if two[0].task == task]
+        shared = everywhere(own)
+        lost = sorted({code for base, other in own for code in common(base, other)} - set(shared))
+        if lost:
+            yield f"{task}: {', '.join(lost)} not in the mean, as not all runs were tested in it"
 
 
 def mean_of(pairs: Sequence[tuple[Runs, Runs]], metric: Ratio, options: Mapping[str, Any]) -> SeedComparison:
