@@ -82,7 +82,7 @@ def test_cka_of_encoders_on_disk(corpus: Path, bert: Path, rotated: Path, tmp_pa
     assert floor.value == pytest.approx(linear_cka(en[2], random), abs=1e-6)
     maps = read_json(tmp_path / "cka" / "artifacts" / "heatmaps.json")
     assert {(m["title"], m["variant"], len(m["values"])) for m in maps} >= {
-        (f"{bert.name}, en de", "linear", 4), (f"{bert.name} × rotated, de", "debiased", 4),
+        (f"{bert.name}, English–German", "linear", 4), (f"{bert.name} × rotated, German", "debiased", 4),
     }  # fmt: skip
     held = {f"{r.items}.safetensors" for r in run.results if r.items}
     assert held == {file.name for file in (tmp_path / "cka" / "items").iterdir()}
@@ -217,7 +217,7 @@ def test_correlation_over_layers(runs: tuple[Path, Path], tmp_path: Path) -> Non
     assert len(scatter["points"]) == 26 and scatter["points"][3]["label"] == "layer 3"
     assert {point["group"] for point in scatter["points"]} == {"a", "b"}
     assert [figure["name"] for figure in scatter["figures"]] == ["pearson", "spearman"]
-    assert scatter["figures"][0]["count"] == 26
+    assert scatter["figures"][0]["count"] == 26 and scatter["title"].endswith("over layers, English–German")
     assert report(tmp_path / "r").is_file()
     again = measure_correlation(*runs, x="cka", y="accuracy", out=tmp_path / "r", rounds=500)
     assert again.results == run.results, "a figure may be called by any name that tells it apart"
@@ -249,6 +249,7 @@ def test_correlation_over_languages(tmp_path: Path) -> None:
     assert found.languages == ("en", "mul") and found.count == 5 and "only 5 points" in found.note
     (scatter,) = read_json(tmp_path / "r" / "artifacts" / "scatters.json")
     assert [point["label"] for point in scatter["points"][:5]] == codes
+    assert scatter["title"].endswith(" over languages"), "no code for several languages"
     with pytest.raises(BadInput, match="the same value"):
         measure_correlation(*folders, over="languages", layer="1", out=tmp_path / "l", rounds=100)
     with pytest.raises(BadSetting, match="one of 0, 1, 2"):

@@ -123,7 +123,7 @@ def test_between_encoders_in_each_language() -> None:
     titles = [
         (one["title"], len(one["values"]), len(one["values"][0])) for one in measured.artifacts["heatmaps"]
     ]
-    assert ("one × wide, de", 3, 2) in titles and ("turned, en de", 3, 3) in titles
+    assert ("one × wide, German", 3, 2) in titles and ("turned, English–German", 3, 3) in titles
     only = cka(encoders, text(60), [0], options=FAST, between=["de"])
     assert {r.languages for r in only.results} == {("en", "de"), ("de", "de")}
 
@@ -137,7 +137,9 @@ def test_a_random_encoder_is_the_floor() -> None:
     assert abs(floor.value) < 0.1 < 0.5 < own.value
     expected = linear_cka(as_single(encoder, "en", 2), as_single(noise, "de", 2))
     assert figure(measured, "a floor", 2, "linear").value == pytest.approx(expected)
-    assert {one["title"] for one in measured.artifacts["heatmaps"]} == {"a, en de"}, "no map of noise"
+    assert {one["title"] for one in measured.artifacts["heatmaps"]} == {"a, English–German"}, (
+        "no map of noise"
+    )
     assert not [r for r in measured.results if r.baseline], "a floor is compared with nobody"
 
 

@@ -151,16 +151,20 @@ def _group(x: torch.Tensor, axes: _Axes, size: int, block: int) -> Groups:
 
 def _halved(x: torch.Tensor, rows: torch.Tensor, size: int) -> list[torch.Tensor]:
     """Rows cut in two along their longest axis, again and again; a few groups are only put in order."""
-    groups = -(-len(rows) // size)
-    centred = x[rows] - x[rows].mean(0)
-    axis = centred[0]
-    for _ in range(3):
-        axis = torch.nn.functional.normalize((centred @ axis) @ centred, dim=0)
-    ordered = rows[torch.argsort(centred @ axis)]
+    groups, ordered = -(-len(rows) // size), rows[_along_longest(x[rows])]
     if groups <= _FEW:
         return [ordered]
     cut = groups // 2 * size
     return _halved(x, ordered[:cut], size) + _halved(x, ordered[cut:], size)
+
+
+def _along_longest(x: torch.Tensor) -> torch.Tensor:
+    """The order of rows along their longest axis. Shape: (n, d) to (n,)."""
+    x -= x.mean(0)
+    axis = x[0]
+    for _ in range(3):
+        axis = torch.nn.functional.normalize((x @ axis) @ x, dim=0)
+    return torch.argsort(x @ axis)
 
 
 def _sketch(x: torch.Tensor, axes: _Axes, order: torch.Tensor) -> torch.Tensor:
@@ -258,11 +262,16 @@ class Search:
         order = torch.argsort(self.bounds.place[rows])
         # A query begins with as many groups as it wants neighbours.
         parts = torch.split(order, max(1, min(_QUERIES, _VALUES // (k * self.bounds.groups.size))))
-        found = _joined(
-            each_part(lambda p: self._some(rows[p], k, None if least is None else least[p]), parts)
-        )
-        back = np.argsort(order.numpy())
-        return Found(found.index[back], found.score[back])
+        # What is found goes where it belongs at once: kept part by part, it would lie in memory between the
+        # large blocks that parts work with, and these could not be used again.
+        found = Found(np.empty((len(rows), k), np.int64), np.empty((len(rows), k)))
+
+        def put(part: torch.Tensor) -> None:
+            some, place = self._some(rows[part], k, None if least is None else least[part]), part.numpy()
+            found.index[place], found.score[place] = some.index, some.score
+
+        each_part(put, parts)
+        return found
 
     @cached_property
     def _penalties(self) -> torch.Tensor:

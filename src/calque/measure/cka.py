@@ -15,7 +15,7 @@ import numpy as np
 from calque.encoders.blocks import sentence_blocks
 from calque.errors import BadInput, BadSetting
 from calque.geometry.cka import FEWEST, VARIANTS, ViewSums, jackknife, passes
-from calque.measure.scoring import Measurement, Scorer, check_languages, layers_of
+from calque.measure.scoring import Measurement, Scorer, by_name, check_languages, layers_of
 from calque.progress import Advance, bar
 from calque.types import Bitext, Doubles, Encoder, Floats, Longs, Result, SentencePooling, Sentences
 
@@ -354,7 +354,7 @@ def _heatmap(line: _Line, found: _Found, place: int) -> dict[str, Any]:
     ]
     low = min(map(min, values))
     return {
-        "title": f"{line.label}, {' '.join(dict.fromkeys(line.languages))}",
+        "title": f"{line.label}, {by_name(list(dict.fromkeys(line.languages)))}",
         "task": TASK,
         "variant": VARIANTS[place],
         "languages": list(line.languages),

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from calque.errors import BadInput
-from calque.measure.scoring import Measurement
+from calque.measure.scoring import Measurement, by_name
 from calque.stats.correlation import FEW, KINDS, Correlation
 from calque.stats.signature import signature
 from calque.types import Result
@@ -106,8 +106,10 @@ def _scatter(
 ) -> dict[str, Any]:
     whole = found.get(POOLED) or next(iter(found.values()))
     fields = ("value", "low", "high", "p", "count")
+    # Over languages the points themselves say which.
+    which = "" if about.over == "languages" else f", {by_name(about.languages)}"
     return {
-        "title": f"{about.x} and {about.y} over {about.over}, {'–'.join(about.languages)}",
+        "title": f"{about.x} and {about.y} over {about.over}{which}",
         "x": {"name": about.x},
         "y": {"name": about.y},
         "points": [

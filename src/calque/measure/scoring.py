@@ -19,6 +19,7 @@ from calque.stats.intervals import bootstrap_mean
 from calque.stats.signature import signature
 from calque.stats.significance import paired
 from calque.store import save_items
+from calque.text.languages import language_name
 from calque.types import Doubles, Encoder, Flags, Items, Longs, Result
 
 #: How each query fared, by encoder and layer. Shape: each (ways, queries of a way).
@@ -157,3 +158,19 @@ def telling(hits: Flags, count: int, seed: int) -> list[tuple[int, int]]:
     chosen = mixed[np.argsort(dull[mixed], kind="stable")][:count]
     ways, queried = np.divmod(chosen, hits.shape[2])
     return list(zip(ways.tolist(), queried.tolist(), strict=True))
+
+
+def by_name(languages: Sequence[str]) -> str:
+    """Languages as a person reads them. From Python any string may stand for one, and then for itself.
+
+    >>> by_name(("en", "de")), by_name(("my own",))
+    ('English–German', 'my own')
+    """
+    return "–".join(map(_name, languages))
+
+
+def _name(code: str) -> str:
+    try:
+        return language_name(code)
+    except ValueError:
+        return code

@@ -382,7 +382,7 @@ def _pair(
 
 def _after(contrast: Contrast, held: Compared, judged: bool) -> After:
     reading = held.whole.reading
-    change = signed(contrast.change.value, reading)
+    change = points(contrast.change.value, reading).removesuffix(" points")
     told = f"{amount(contrast.before.value, reading)} → {amount(contrast.after.value, reading)}"
     word = f"{change} {SIGNS[contrast.word]} {contrast.word}" if judged else change
     return After(_mark(contrast.after, reading.scale), told, word)

@@ -443,10 +443,10 @@ def links_sentence(run: Run) -> str:
 def amount(value: float, reading: Metric) -> str:
     """A figure with its unit.
 
-    >>> amount(0.4123, Metric()), amount(0.4123, Metric(percent=False))
-    ('41.2%', '0.412')
+    >>> amount(0.4123, Metric()), amount(-0.4123, Metric(percent=False))
+    ('41.2%', '−0.412')
     """
-    return f"{value * 100:.1f}%" if reading.percent else f"{value:.3f}"
+    return (f"{value * 100:.1f}%" if reading.percent else f"{value:.3f}").replace("-", "−")
 
 
 def signed(value: float, reading: Metric) -> str:
