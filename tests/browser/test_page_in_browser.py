@@ -214,6 +214,13 @@ def test_it_fits_narrow_screens(browser: Browser, report: Path, width: int) -> N
             assert page.run(f"[...document.querySelectorAll('main *')].filter((one) => {apart}).length") == 0
 
 
+def test_what_a_figure_means_leaves_room_for_the_figure_on_a_phone(browser: Browser, report: Path) -> None:
+    cell = "[...document.querySelectorAll('.glossed tbody td:nth-child(2)')]"
+    with browser.page(report, width=390, height=844) as page:
+        right = page.run(f"{cell}.map((one) => one.getBoundingClientRect().right)")
+        assert right and max(right) <= 390
+
+
 def test_many_layers_and_long_names_fit_as_well(browser: Browser, tmp_path: Path) -> None:
     name = "sentence-transformers/paraphrase-multilingual-mpnet-base-v2"
     folder = write_run(

@@ -120,7 +120,9 @@ def test_a_floor_is_not_told_as_what_came_after(made) -> None:
     figures = {"before": 0.8, "after": 0.9, "before floor": 0.5}
     results = [one(name, variant, v) for name, v in figures.items() for variant in ("linear", "debiased")]
     results += [one("after", v, 0.1, baseline="before", p=0.001, low=0.05) for v in ("linear", "debiased")]
-    line = " ".join(verdict_line(collect(made("run", results))).split())
+    folder = made("run", results)
+    assert "The baseline is before; compared with it is after." in words(render(collect(folder)))
+    line = " ".join(verdict_line(collect(folder)).split())
     assert "Beside it at layer 6, after: CKA (debiased) 0.800 → 0.900." in line
     assert "Beside it at layer 6, before floor: CKA (debiased) 0.500." in line
 
@@ -294,6 +296,17 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
     assert "24 of 40 heat maps are shown." in text and "18 more heat maps" in text
     assert re.search(r"1\d of 30 histograms are shown\.", text)
     assert "8 of 20 planes are shown." in text and "300 of 400 words are shown." in text
+
+
+def test_maps_of_two_languages_come_before_encoders_in_one(tmp_path: Path) -> None:
+    one = [heatmap(("de", "de"), layers=2, title=f"one {k}") for k in range(30)]
+    two = [heatmap(layers=2, title=f"two {k}") for k in range(10)]
+    text = words(
+        write_page(write_run(tmp_path / "run", "measure", [], heatmaps=one + two)).read_text(encoding="utf-8")
+    )
+    shown = list(dict.fromkeys(re.findall(r"(?:one|two) \d+", text)))
+    assert shown[:10] == [f"two {k}" for k in range(10)] and len(shown) == 24
+    assert shown[10:] == sorted(shown[10:], key=lambda name: int(name[4:])) and shown[-1] == "one 29"
 
 
 # ----------------------------------------------------------------------------------------- size and time

@@ -34,6 +34,7 @@ from calque.report.shown import (
     heat_view,
     histogram_views,
     scatter_views,
+    telling_maps,
 )
 from calque.report.svg import colour
 from calque.report.tables import link_rows, markdown
@@ -260,7 +261,7 @@ def _run_view(
         run.about.title if run.about else title,
         run.about.summary if run.about else summary,
         measures,
-        tuple(map(heat_view, spread(run.heatmaps, limits.heatmaps))),
+        tuple(map(heat_view, telling_maps(run.heatmaps, limits.heatmaps))),
         tuple(histogram_views(run, encoders, layer, limits.histograms)),
         tuple(cloud_views(run, anchor, limits)),
         tuple(scatter_views(run, anchor)),
@@ -332,7 +333,8 @@ def _summary(run: Run, found: Sequence[Measured]) -> str:
     counted = run.counts.get(panel.about.counted)
     told = [f"{counted:,} {panel.about.asked}" if isinstance(counted, int) else capital(panel.about.asked)]
     if panel.baseline:
-        others = [name for name in panel.encoders if name != panel.baseline]
+        # A floor stands among the encoders, and is compared with nobody.
+        others = [verdict.encoder for verdict in found[0].leading.verdicts]
         told.append(f"The baseline is {panel.baseline}; compared with it {_be(others)} {listed(others)}.")
     return " ".join(filter(None, told))
 

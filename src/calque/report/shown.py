@@ -77,6 +77,14 @@ class HeatView:
         return len(self.held.columns.ticks) > FINE
 
 
+def telling_maps(held: Sequence[Heatmap], most: int) -> list[Heatmap]:
+    """At most so many heat maps, evenly spaced; those of two languages first, then encoders in one language."""
+    two = [one for one in held if one.languages[0] != one.languages[1]]
+    one_language = [one for one in held if one.languages[0] == one.languages[1]]
+    first = spread(two, most)
+    return first + (spread(one_language, most - len(first)) if most - len(first) > 1 else [])
+
+
 def heat_view(held: Heatmap) -> HeatView:
     """Every cell with its colour and its figure; those of the diagonal are marked."""
     rows = tuple(
