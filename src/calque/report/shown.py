@@ -78,7 +78,7 @@ class HeatView:
 
 
 def telling_maps(held: Sequence[Heatmap], most: int) -> list[Heatmap]:
-    """At most so many heat maps, evenly spaced; those of two languages first, then encoders in one language."""
+    """At most so many heat maps, evenly spaced: of two languages first, then of encoders in one."""
     two = [one for one in held if one.languages[0] != one.languages[1]]
     one_language = [one for one in held if one.languages[0] == one.languages[1]]
     first = spread(two, most)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, combinations
+from itertools import accumulate, combinations, islice
 
 import calque.text.world.requests  # noqa: F401  (enters its constructions into the register)
 from calque.errors import BadSetting
@@ -39,11 +39,12 @@ def generate(count: int, *, seed: int = 0, languages: Sequence[str] = LANGUAGES)
     >>> len(sentence.sides["en"].words) == len(sentence.sides["en"].heads)
     True
     """
-    _check(count, seed, languages)
+    check(count, seed, languages)
     return _stream(count, seed, tuple(languages))
 
 
-def _check(count: int, seed: int, languages: Sequence[str]) -> None:
+def check(count: int, seed: int, languages: Sequence[str]) -> None:
+    """Refuse a negative count or seed, and languages that nobody speaks."""
     for name, value in (("count", count), ("seed", seed)):
         if value < 0:
             raise BadSetting(f"{name} is {value}", remedy="give 0 or more")
@@ -55,13 +56,22 @@ def _check(count: int, seed: int, languages: Sequence[str]) -> None:
 
 
 def _stream(count: int, seed: int, languages: tuple[str, ...]) -> Iterator[WorldSentence]:
-    d = Draw(lexicon(), seed)
-    kinds = list(CONSTRUCTIONS.values())
+    drawn = meanings(Draw(lexicon(), seed), list(CONSTRUCTIONS.values()))
+    return (_say(kind, root, languages) for kind, root in islice(drawn, count))
+
+
+def meanings(d: Draw, kinds: Sequence[Construction]) -> Iterator[tuple[Construction, Node]]:
+    """Sentences of these kinds before they are said, without end."""
     weights = list(accumulate(kind.weight for kind in kinds))
-    for _ in range(count):
+    while True:
         d.begin()
         kind = kinds[bisect(weights, d.share() * weights[-1])]
-        yield _say(kind, _closed(d, kind), languages)
+        yield kind, _closed(d, kind)
+
+
+def said(root: Node, language: str) -> WorldSide:
+    """A meaning in one language."""
+    return side(Layout(root, SPOKEN[language]), SPOKEN[language])
 
 
 def _closed(d: Draw, kind: Construction) -> Node:
