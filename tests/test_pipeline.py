@@ -156,3 +156,17 @@ def test_encoded_chunks_are_what_one_call_gives(
         assert np.allclose(whole.layer(layer), parts.layer(layer), atol=1e-5)
     rows = (tmp_path / "parts" / "words.tsv").read_text(encoding="utf-8").splitlines()
     assert rows[1] == "1\t1\tthe" and rows[4] == "3\t1\ton" and len(rows) == 11
+
+
+def test_links_are_the_same_whether_the_linker_is_kept_or_not(tmp_path: Path) -> None:
+    """Writing a model must not touch the links that it was trained with."""
+    import calque.text.world as world
+
+    world.write_world(tmp_path / "text", 150, languages=("en", "near"))
+    found = [
+        link(tmp_path / "text" / "en-near.tsv", ("en", "near"), tokenised=True, out=tmp_path / name, **more)
+        for name, more in (("kept", {"keep_linker": True}), ("not", {}))
+    ]
+    assert found[0].folder != found[1].folder
+    first, second = (load_pairs(tmp_path / name / "train") for name in ("kept", "not"))
+    assert len(first) > 300 and first.fingerprint == second.fingerprint
