@@ -253,7 +253,7 @@ def test_what_cannot_be_measured_is_told() -> None:
         distances({"a": one}, pairs.keep(pairs.sentence == 0), [0], options=FAST)
     with pytest.raises(BadInput, match="no links left to score of 15"):
         distances({"a": encoder(14, pairs, hidden={"en": range(15)})}, pairs, [0], options=FAST)
-    with pytest.raises(BadInput, match="'a' puts all words equally far apart at layer 0"):
+    with pytest.raises(BadInput, match="'a' at layer 0, en: all vectors are the same"):
         distances({"a": Given({c: np.ones((1, 15, 3)) for c in ("en", "de")})}, pairs, [0], options=FAST)
     with pytest.raises(BadInput, match="not numbers"):
         distances({"a": Given({c: np.full((1, 15, 3), np.nan) for c in ("en", "de")})}, pairs, [0])

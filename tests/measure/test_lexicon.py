@@ -206,7 +206,9 @@ def test_words_that_are_their_own_translation_can_be_left_out() -> None:
 
 
 def test_equal_candidates_go_to_the_most_frequent() -> None:
-    same = tiny({"en": {"a": [1, 0], "b": [0, 1]}, "de": {"x": [1, 1], "y": [2, 2], "z": [3, 3]}})
+    same = tiny(
+        {"en": {"a": [1, 0], "b": [0, 1]}, "de": {"x": [1, 1], "y": [2, 2], "z": [3, 3], "w": [1, -1]}}
+    )
     for word, value in (("x", 1), ("y", 0)):
         measured = lexicon_induction(
             {"a": same}, table_types(same), {"forward": Dictionary((("a", word),))}, [0], options=COSINE
@@ -215,16 +217,14 @@ def test_equal_candidates_go_to_the_most_frequent() -> None:
         assert figure(measured, 5).value == 1
 
 
-@pytest.mark.parametrize("similarity", list(Similarity))
-def test_constant_and_zero_vectors_give_figures(similarity: Similarity) -> None:
-    for vector in ([1.0, 2.0], [0.0, 0.0]):
-        flat = tiny({"en": dict.fromkeys("ab", vector), "de": dict.fromkeys("xyz", vector)})
-        measured = lexicon_induction(
-            {"a": flat}, table_types(flat), {"forward": Dictionary((("a", "z"), ("b", "x")))}, [0],
-            options=LexiconOptions(similarity=similarity, **FAST),
-        )  # fmt: skip
-        assert figure(measured).value == 0.5
-        assert all(np.isfinite(r.value) for r in measured.results)
+def test_vectors_that_tell_nothing_are_refused() -> None:
+    apart = {"a": [1.0, 2.0], "b": [2.0, 1.0]}
+    for vector, told in (([1.0, 2.0], "all vectors are the same"), ([0.0, 0.0], "all vectors are zero")):
+        flat = tiny({"en": apart, "de": dict.fromkeys("xyz", vector)})
+        with pytest.raises(BadInput, match=f"encoder 'a' at layer 0, de: {told}"):
+            lexicon_induction(
+                {"a": flat}, table_types(flat), {"forward": Dictionary((("a", "z"), ("b", "x")))}, [0]
+            )
 
 
 # ----------------------------------------------------------------------------------- several encoders

@@ -165,12 +165,14 @@ def test_a_sentence_without_vector_asks_in_vain() -> None:
     assert whole(measured.results)["one", 0, "forward"].value == pytest.approx(19 / 20)
 
 
-def test_constant_vectors_are_chance() -> None:
+def test_vectors_that_differ_by_length_and_rounding_only_are_refused() -> None:
     encoder, bitext = noisy(20, 0.0)
-    same = GivenEncoder(dict.fromkeys(encoder.held, np.ones((2, 12))))
-    for similarity in Similarity:
-        measured = sentence_retrieval({"one": same}, bitext, [0], options=SentenceOptions(similarity))
-        assert {r.value for r in measured.results} == {1 / 20}
+    rng = np.random.default_rng(0)
+    same = {text: np.ones((2, 12)) * length for text, length in zip(encoder.held, range(1, 99), strict=False)}
+    noise = {text: rows * (1 + 1e-8 * rng.normal(size=12)) for text, rows in same.items()}
+    for held in (same, noise):
+        with pytest.raises(BadInput, match="encoder 'one' at layer 0, en: all vectors are the same"):
+            sentence_retrieval({"one": GivenEncoder(held)}, bitext, [0])
 
 
 def test_bad_input_is_told() -> None:
@@ -178,7 +180,7 @@ def test_bad_input_is_told() -> None:
     with pytest.raises(BadInput, match="1 and 1 different sentences"):
         sentence_retrieval({"one": encoder}, bitext.select([3, 3]), [0])
     nothing = GivenEncoder({**encoder.held, **{f"d {k}": np.zeros((2, 12)) for k in range(20)}})
-    with pytest.raises(BadInput, match="encoder 'one' at layer 0, de: no sentence has a vector"):
+    with pytest.raises(BadInput, match="encoder 'one' at layer 0, de: all vectors are zero"):
         sentence_retrieval({"one": nothing}, bitext, [0])
     broken = GivenEncoder({**encoder.held, "d 3": np.full((2, 12), np.nan)})
     with pytest.raises(BadInput, match="not numbers"):

@@ -250,25 +250,25 @@ def test_program_ignores_the_lengths_that_its_paper_normalises() -> None:
 
 
 def test_first_occurrence_by_hand() -> None:
-    bitext = Bitext.of(("en", "de"), [["a", "b"], ["a", "c"]], [["x", "y"], ["z", "x"]])
-    # a-x: both first. b-y: both first. Second a-z: a is a later one. c-x: x is a later one.
-    pairs = WordPairs.of(bitext, [0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 0, 1])
-    unit = np.eye(4, dtype=np.float32)[None]
+    bitext = Bitext.of(("en", "de"), [["a", "b"], ["a", "c"], ["d"]], [["x", "y"], ["z", "x"], ["w"]])
+    # a-x, b-y, d-w: both first. Second a-z: a is a later one. c-x: x is a later one.
+    pairs = WordPairs.of(bitext, [0, 0, 1, 1, 2], [0, 1, 0, 1, 0], [0, 1, 0, 1, 0])
+    unit = np.eye(5, dtype=np.float32)[None]
     options = RetrievalOptions(Variant.FIRST_OCCURRENCE, **FAST)
     measured = word_retrieval({"it": Planted({"en": unit, "de": unit})}, pairs, [0], options=options)
-    assert measured.counts["scored"] == 2 and measured.counts["later occurrence"] == 2
-    assert (measured.counts["source candidates"], measured.counts["target candidates"]) == (3, 3)
-    assert measured.items[figure(measured, "it", 0).items].keys["source"].tolist() == [0, 1]
+    assert measured.counts["scored"] == 3 and measured.counts["later occurrence"] == 2
+    assert (measured.counts["source candidates"], measured.counts["target candidates"]) == (4, 4)
+    assert measured.items[figure(measured, "it", 0).items].keys["source"].tolist() == [0, 1, 0]
     assert figure(measured, "it", 0).value == 1.0
 
 
 def test_a_hidden_first_occurrence_gives_way_to_the_next() -> None:
-    bitext = Bitext.of(("en", "de"), [["a"], ["a"]], [["x"], ["y"]])
-    pairs = WordPairs.of(bitext, [1], [0], [0])
-    unit = np.eye(2, dtype=np.float32)[None]
+    bitext = Bitext.of(("en", "de"), [["a"], ["a"], ["b"]], [["x"], ["y"], ["z"]])
+    pairs = WordPairs.of(bitext, [1, 2], [0, 0], [0, 0])
+    unit = np.eye(3, dtype=np.float32)[None]
     encoder = Planted({"en": unit, "de": unit}, {"en": [0]})
     options = RetrievalOptions(Variant.FIRST_OCCURRENCE, **FAST)
-    assert word_retrieval({"it": encoder}, pairs, [0], options=options).counts["scored"] == 1
+    assert word_retrieval({"it": encoder}, pairs, [0], options=options).counts["scored"] == 2
 
 
 def test_links_are_left_out_by_reason() -> None:
@@ -406,12 +406,22 @@ def test_no_links_left_says_why() -> None:
         word_retrieval(encoder, pairs.keep(np.zeros(2, bool)), [0])
 
 
-def test_vectors_that_are_not_numbers_are_named() -> None:
+def test_vectors_that_tell_nothing_are_named() -> None:
     pairs = random_pairs(8)
     encoder = random_encoder(pairs, 1)
     encoder.vectors["de"][1, 0] = np.nan
-    with pytest.raises(BadInput, match="'it' gives vectors that are not numbers at layer 1"):
+    with pytest.raises(BadInput, match="'it' at layer 1, de: vectors that are not numbers"):
         word_retrieval({"it": encoder}, pairs, [0, 1])
+    encoder.vectors["de"][1] = 2.5
+    with pytest.raises(BadInput, match=r"'it' at layer 1, de: all vectors are the same"):
+        word_retrieval({"it": encoder}, pairs, [0, 1])
+
+
+def test_links_in_one_sentence_give_no_figure() -> None:
+    pairs = random_pairs(8)
+    one = pairs.keep(pairs.sentence == pairs.sentence[0])
+    with pytest.raises(BadInput, match="in one sentence only"):
+        word_retrieval({"it": random_encoder(pairs, 1)}, one, [0])
 
 
 def test_mistaken_settings_are_refused_before_encoding() -> None:

@@ -16,6 +16,7 @@ import numpy as np
 from calque.errors import BadInput, BadSetting
 from calque.measure.breakdown import Bins
 from calque.measure.scoring import Measurement, Scorer, check_languages, layers_of
+from calque.measure.vectors import check_sides
 from calque.progress import bar
 from calque.recipe import Choice
 from calque.stats.separation import auc, d_prime, overlap, share
@@ -219,8 +220,7 @@ def _tell(
     options: DistanceOptions,
 ) -> _Told:
     sides = [_Words(side.layer(layer), np.cumsum(side.present) - 1) for side in vectors]
-    if not all(np.isfinite(side.vectors).all() for side in sides):
-        raise BadInput(f"encoder {label!r} gives vectors that are not numbers at layer {layer}")
+    check_sides(sides[0].vectors, sides[1].vectors, label, layer, drawn.pairs.languages)
     units = [_Words(np.asarray(Unit().apply(side.vectors)), side.row) for side in sides]
     source, target = units if options.distance is Distance.COSINE else sides
     squared, by_dimension = _squares(source, target, drawn.source, drawn.target)

@@ -23,6 +23,7 @@ from calque.files import Cache, text_digest
 from calque.geometry.neighbours import Distinct, Similarity, two_way
 from calque.measure.breakdown import Bins, stepped
 from calque.measure.scoring import Measurement, Scorer, check_languages, layers_of, telling
+from calque.measure.vectors import check_sides
 from calque.progress import bar
 from calque.recipe import Choice
 from calque.text.dictionaries import Dictionary
@@ -131,6 +132,7 @@ def lexicon_induction(
         for label, space in spaces.items():
             for layer in chosen[label]:
                 sides = [space.rows(side, layer, kept[side]) for side in (0, 1)]
+                check_sides(sides[0].rows, sides[1].rows, label, layer, languages)
                 found[label, layer] = _nearest(sides, ways, options)
                 del sides
                 advance(1)

@@ -21,6 +21,7 @@ from calque.errors import BadInput, BadSetting
 from calque.geometry.neighbours import Similarity, two_way
 from calque.measure.breakdown import DIRECTIONS, sentence_bins
 from calque.measure.scoring import Measurement, Scorer, check_languages, layers_of, telling
+from calque.measure.vectors import check_sides
 from calque.progress import bar
 from calque.text.distinct import Distinct
 from calque.types import Bitext, Encoder, Flags, Floats, Longs, Result, SentencePooling
@@ -140,10 +141,8 @@ class _Search:
             for side in (self.bitext.source, self.bitext.target)
         )
         for layer, *sides in zip(layers, source, target, strict=True):
-            whose = f"encoder {label!r} at layer {layer}"
             x, y = (side[one.first] for side, one in zip(sides, (self.source, self.target), strict=True))
-            for language, vectors in zip(self.bitext.languages, (x, y), strict=True):
-                _check(vectors, f"{whose}, {language}")
+            check_sides(x, y, label, layer, self.bitext.languages)
             yield layer, x, y
 
     def known(self, source: Floats, target: Floats) -> Flags:
@@ -172,17 +171,6 @@ class _Search:
         """A candidate for a person to read."""
         one, held = ((self.bitext.source, self.source), (self.bitext.target, self.target))[side]
         return " ".join(one[int(held.first[candidate])])
-
-
-def _check(vectors: Floats, whose: str) -> None:
-    """Refuse vectors that say nothing."""
-    if not np.isfinite(vectors).all():
-        raise BadInput(f"{whose}: vectors that are not numbers", remedy="check the encoder and its precision")
-    if not vectors.any():
-        raise BadInput(
-            f"{whose}: no sentence has a vector",
-            remedy="check the language codes; static vectors need text with words that they know",
-        )
 
 
 # ---------------------------------------------------------------------------------------- the figures

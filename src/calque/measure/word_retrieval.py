@@ -21,6 +21,7 @@ from calque.geometry.neighbours import Similarity, two_way
 from calque.measure.breakdown import DIRECTIONS, Bins, Linked, bin_links, piece_counts
 from calque.measure.examples import Finds, turned
 from calque.measure.scoring import Measurement, Scorer, check_languages, layers_of, telling
+from calque.measure.vectors import check_sides
 from calque.progress import bar
 from calque.recipe import Choice
 from calque.text.frequency import Frequencies
@@ -233,6 +234,12 @@ def _search(
         "later occurrence": ~(candidates[0][words[0]] & candidates[1][words[1]]),
     }
     kept, counts = _leave_out(reasons, len(pairs))
+    if len(np.unique(pairs.sentence[kept])) < 2:
+        raise BadInput(
+            "links to score in one sentence only: how far the figure is luck cannot be told",
+            where=pairs.bitext.origin or None,
+            remedy="give two linked sentences or more",
+        )
     words = words[:, kept]
     if options.variant is Variant.PROGRAM:
         candidates = [np.isin(np.arange(len(side.ids)), words[i]) for i, (side, _) in enumerate(sides)]
@@ -277,8 +284,7 @@ def _retrieve_all(
     with bar("retrieval", sum(map(len, layers.values())), "layers") as advance:
         for label, layer in [(name, layer) for name in vectors for layer in layers[name]]:
             source, target = (search.vectors(side, v, layer) for side, v in enumerate(vectors[label]))
-            if not (np.isfinite(source).all() and np.isfinite(target).all()):
-                raise BadInput(f"encoder {label!r} gives vectors that are not numbers at layer {layer}")
+            check_sides(source, target, label, layer, search.pairs.languages)
             found[label, layer] = retrieve(source, target, search.rows, options)
             advance(1)
     return found

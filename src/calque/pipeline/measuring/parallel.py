@@ -33,6 +33,13 @@ class ParallelRecipe(MeasureRecipe):
     words: bool = False
     pooling: SentencePooling = "mean"
 
+    def chosen_layers(self, encoders: Mapping[str, Encoder]) -> dict[str, tuple[int, ...]]:
+        """The layers of each encoder that are asked for; at layer 0 first tokens do not differ."""
+        chosen = super().chosen_layers(encoders)
+        if self.pooling == "first" and self.layers == "all":
+            return {label: layers[1:] or layers for label, layers in chosen.items()}
+        return chosen
+
 
 Asked = TypeVar("Asked", bound=ParallelRecipe)
 
