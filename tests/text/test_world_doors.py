@@ -1,6 +1,7 @@
 """The world as word pairs, as sentences and as files."""
 
 from collections import Counter
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -11,7 +12,16 @@ from calque.errors import BadSetting
 from calque.text.bitext import read_bitext
 from calque.text.conllu import read_conllu
 from calque.text.dictionaries import read_dictionary
-from calque.text.world import LANGUAGES, generate, world_pairs, world_sentences, write_world
+from calque.text.labelled.open import READERS, read_labelled
+from calque.text.world import (
+    LANGUAGES,
+    generate,
+    world_pairs,
+    world_sentences,
+    world_task,
+    write_tasks,
+    write_world,
+)
 from calque.types import UPOS
 
 
@@ -117,3 +127,24 @@ def test_a_folder_is_replaced_whole(tmp_path: Path) -> None:
     with pytest.raises(BadSetting):
         write_world(tmp_path / "world", 5, languages=("en", "fr"))
     assert (tmp_path / "world" / "far.conllu").exists()
+
+
+@pytest.mark.parametrize("task", READERS)
+def test_tasks_are_read_back_as_they_were_drawn(task: str, tmp_path: Path) -> None:
+    write_tasks(tmp_path / "tasks", 40, seed=2)
+    paths = sorted((tmp_path / "tasks" / task).iterdir())
+    assert len(paths) == 9, "three parts in three languages"
+    for path in paths:
+        language, part, _ = path.name.split(".")
+        count, seed = {"train": (40, 8), "dev": (10, 9), "test": (10, 11)}[part]
+        read = read_labelled(task, path, language, subtypes=task == "parsing")
+        assert [replace(item, line=0) for item in read.items] == [
+            *world_task(task, count, language, seed=seed).items
+        ]
+        assert not read.dropped and not read.changed
+
+
+def test_the_least_task_has_an_item_of_each_part(tmp_path: Path) -> None:
+    write_tasks(tmp_path / "tasks", 1, languages=("en",))
+    assert len(list((tmp_path / "tasks").glob("*/en.*"))) == 3 * len(READERS)
+    assert len(read_labelled("qa", tmp_path / "tasks" / "qa" / "en.test.json", "en")) == 1

@@ -12,7 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 #: What each verb's help ends with: one story in this order, from an empty folder on. A test types all of it.
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "demo": ("calque demo --world", "calque demo --out languages"),
-    "world": ("calque world --count 1000 --out world",),
+    "world": ("calque world --count 1000 --tasks 200 --out world",),
     "pretrain": ("calque pretrain --world --sentences 1000 --steps 50 --out model",),
     "link": (
         "calque link world/text/en-far.tsv --languages en far --tokenised \\\n    --test 200 --out links",
@@ -77,8 +77,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "    --test far=world/text/far.conllu --limit-train 200 --limit-test 100 \\\n"
         "    --epochs 1 --seeds 2 --out entities",
         "calque transfer pos --encoder model --regime features --layers last \\\n"
-        "    --train en=world/text/en.conllu --test far=world/text/far.conllu \\\n"
-        "    --limit-train 200 --limit-test 100 --epochs 2 --seeds 2 --out tags",
+        "    --train en=world/tasks/pos/en.train.tsv \\\n"
+        "    --test far=world/tasks/pos/far.test.tsv --epochs 2 --seeds 2 --out tags",
     ),
     # Of a group's verbs only the first examples are shown, and one run cannot be compared.
     "transfer once more": (

@@ -373,6 +373,13 @@ def world_command(
     out: Out,
     count: Annotated[int, typer.Option(help="Sentences of the bitext.")] = 5000,
     width: Annotated[int, typer.Option(help="Of the count vectors.")] = 100,
+    tasks: Annotated[
+        int | None,
+        typer.Option(
+            metavar="<items>",
+            help="Write files for transfer too: this many items a task to train on, a quarter to test.",
+        ),
+    ] = None,
 ) -> None:
     """Write an invented universe: parallel text in three languages, gold links, treebanks, count vectors."""
     from calque.pipeline import world

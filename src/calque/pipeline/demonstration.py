@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
+from pydantic import Field
+
 from calque.demo.corpus import PIVOT, languages, scored_count, sentences, write_corpus
 from calque.encoders.counts import count_encoder
 from calque.encoders.encoder import EncoderOptions
@@ -21,7 +23,7 @@ from calque.pipeline.reporting import report
 from calque.pipeline.runs import running
 from calque.recipe import Device, Recipe
 from calque.text.languages import language_name
-from calque.text.world import LANGUAGES, world_sentences, write_world
+from calque.text.world import LANGUAGES, world_sentences, write_tasks, write_world
 
 #: Is told what the demo does, each step as the command line that does the same.
 Tell: TypeAlias = Callable[[str], None]
@@ -58,25 +60,31 @@ OWN_BITEXT = (
 
 
 class WorldRecipe(Recipe):
-    """Settings of `calque world`. `width` is that of the count vectors."""
+    """Settings of `calque world`.
+
+    `width` is that of the count vectors, `tasks` how many items each task is learned from, if any.
+    """
 
     verb: ClassVar[str] = "world"
 
     count: int = 5000
     width: int = 100
+    tasks: int | None = Field(None, ge=1)
 
 
 def world(out: str | Path, *, overwrite: bool = False, **settings: object) -> Path:
     """Write the world's parallel text, gold links and treebanks, and an encoder of it.
 
     The encoder holds count vectors (PPMI and SVD), learned for each language by itself, without any parallel
-    signal, from text that is not in the bitext.
+    signal, from text that is not in the bitext. With `tasks`, labelled files to train, choose and test by.
     """
     recipe = WorldRecipe.build(**settings)
     folder = Path(out)
     if not is_done(folder, recipe.digest(), overwrite=overwrite):
         with running(recipe, folder) as run:
             write_world(run.folder / "text", recipe.count, seed=recipe.seed)
+            if recipe.tasks is not None:
+                write_tasks(run.folder / "tasks", recipe.tasks, seed=recipe.seed)
             texts = [
                 world_sentences(4 * recipe.count, language, seed=recipe.seed + 1 + place)
                 for place, language in enumerate(LANGUAGES)

@@ -1,16 +1,61 @@
-"""Predictions in the formats of the tasks, so that any program can score them again."""
+"""Items and predictions in the formats of the tasks, so that any program can read and score them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from calque.errors import BadInput
 from calque.files import write_json, write_text
 from calque.text.conllu import Tree, write_conllu
 from calque.text.labelled.items import Question, Tagged, TextPair
+
+# ----------------------------------------------------------------------------------------------- items
+
+
+def write_labelled(task: str, path: str | Path, items: Sequence[Any]) -> None:
+    """Items of a task with their ids, as `read_labelled` reads them back.
+
+    Tags are word ⇥ tag, inferences TSV with names of columns, trees CoNLL-U, questions SQuAD's JSON.
+    """
+    _WRITERS.get(task, _write_tags)(Path(path), items)
+
+
+def _write_tags(path: Path, sentences: Sequence[Tagged]) -> None:
+    blocks = (
+        f"# id = {one.id}\n" * bool(one.id) + _block(replace(one, tags=()), one.tags, "\t")
+        for one in sentences
+    )
+    write_text(path, "".join(blocks))
+
+
+def _write_pairs(path: Path, pairs: Sequence[TextPair]) -> None:
+    rows = [("premise", "hypothesis", "label", "id")]
+    rows += [(pair.first, pair.second, pair.label, pair.id) for pair in pairs]
+    write_text(path, "".join("\t".join(row) + "\n" for row in rows))
+
+
+def _write_questions(path: Path, questions: Sequence[Question]) -> None:
+    write_json(path, {"version": "1.1", "data": [{"title": "", "paragraphs": [*map(_asked, questions)]}]})
+
+
+def _asked(question: Question) -> dict[str, Any]:
+    answers = [{"text": answer.text, "answer_start": answer.start} for answer in question.answers]
+    asked = {"id": question.id, "question": question.question, "answers": answers}
+    return {"context": question.context, "qas": [asked]}
+
+
+_WRITERS: dict[str, Callable[[Path, Sequence[Any]], None]] = {
+    "nli": _write_pairs,
+    "parsing": write_conllu,
+    "qa": _write_questions,
+}
+
+
+# ----------------------------------------------------------------------------------------- predictions
 
 
 def write_tagged(

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 
 import numpy as np
 
 from calque.files import atomic_directory
+from calque.text.labelled.writers import write_labelled
 from calque.text.world.draws import LANGUAGES, WorldSentence, generate
 from calque.text.world.surface import WorldSide
+from calque.text.world.tasks import TASKS, world_task
 from calque.types import UPOS, Bitext, Bytes, Sentences, WordPairs
 
 _TAG = {name: index for index, name in enumerate(UPOS)}
@@ -34,9 +36,12 @@ def world_pairs(count: int, languages: tuple[str, str] = ("en", "far"), *, seed:
     return WordPairs.of(bitext, rows, ends[:, 0], ends[:, 1], linker="gold")
 
 
-def world_sentences(count: int, language: str, *, seed: int = 0) -> Sentences:
-    """Sentences in one language with part-of-speech tags."""
-    sides = [sentence.sides[language] for sentence in generate(count, seed=seed, languages=(language,))]
+def world_sentences(
+    count: int, language: str, *, seed: int = 0, domain: tuple[int, int] | None = None
+) -> Sentences:
+    """Sentences in one language with part-of-speech tags; with a `domain`, of some kinds only."""
+    drawn = generate(count, seed=seed, languages=(language,), domain=domain)
+    sides = [sentence.sides[language] for sentence in drawn]
     return Sentences.of(language, [s.words for s in sides], _tags(sides))
 
 
@@ -62,6 +67,28 @@ def write_world(folder: Path, count: int, *, languages: Sequence[str] = LANGUAGE
         for language in languages:
             blocks = [_block(number, s, language) for number, s in enumerate(drawn, 1)]
             _write(partial / f"{language}.conllu", blocks)
+
+
+#: The draws of a task's parts: test and dev are of another half of the words of pos than train is.
+_PARTS = {"train": 0, "dev": 1, "test": 3}
+_ENDINGS = {"parsing": "conllu", "qa": "json"}
+
+
+def write_tasks(folder: Path, count: int, *, languages: Sequence[str] = LANGUAGES, seed: int = 0) -> None:
+    """Write every task with `count` items to learn from, and a quarter as many, at least one, to choose and
+    to test by, such as `ner/en.train.tsv`.
+
+    Tags and inferences are TSV, trees CoNLL-U, questions SQuAD's JSON, all as `read_labelled` reads them. The
+    items are the same in every language.
+    """
+    few = max(1, count // 4)
+    with atomic_directory(folder) as partial:
+        for task in TASKS:
+            (partial / task).mkdir()
+            for language, (part, draw) in product(languages, _PARTS.items()):
+                drawn = world_task(task, count if part == "train" else few, language, seed=4 * seed + draw)
+                path = partial / task / f"{language}.{part}.{_ENDINGS.get(task, 'tsv')}"
+                write_labelled(task, path, drawn.items)
 
 
 def _write(path: Path, lines: list[str]) -> None:

@@ -32,15 +32,24 @@ class WorldSentence:
     links: dict[tuple[str, str], tuple[tuple[int, int], ...]]
 
 
-def generate(count: int, *, seed: int = 0, languages: Sequence[str] = LANGUAGES) -> Iterator[WorldSentence]:
+def generate(
+    count: int,
+    *,
+    seed: int = 0,
+    languages: Sequence[str] = LANGUAGES,
+    domain: tuple[int, int] | None = None,
+) -> Iterator[WorldSentence]:
     """Draw sentences one by one; the first n of a longer draw are a draw of n.
+
+    `domain` (k, n) draws from the k-th of n parts into which all kinds of sentences are dealt.
 
     >>> sentence = next(generate(1))
     >>> len(sentence.sides["en"].words) == len(sentence.sides["en"].heads)
     True
     """
     check(count, seed, languages)
-    return _stream(count, seed, tuple(languages))
+    place, parts = domain or (0, 1)
+    return _stream(count, seed, tuple(languages), list(CONSTRUCTIONS.values())[place::parts])
 
 
 def check(count: int, seed: int, languages: Sequence[str]) -> None:
@@ -55,8 +64,10 @@ def check(count: int, seed: int, languages: Sequence[str]) -> None:
         raise BadSetting(f"languages are {', '.join(languages) or 'none'}", remedy="name each language once")
 
 
-def _stream(count: int, seed: int, languages: tuple[str, ...]) -> Iterator[WorldSentence]:
-    drawn = meanings(Draw(lexicon(), seed), list(CONSTRUCTIONS.values()))
+def _stream(
+    count: int, seed: int, languages: tuple[str, ...], kinds: Sequence[Construction]
+) -> Iterator[WorldSentence]:
+    drawn = meanings(Draw(lexicon(), seed), kinds)
     return (_say(kind, root, languages) for kind, root in islice(drawn, count))
 
 
