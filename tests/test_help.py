@@ -77,7 +77,8 @@ def test_the_examples_work_as_printed_in_an_empty_folder(
             calque(command)
     made = {folder.name for folder in tmp_path.iterdir()}
     assert made == {
-        "world", "model", "links", "near", "aligned", "centred", "trained", "words", "cosine", "vectors",
+        "world", "model", "apart", "extended",
+        "links", "near", "aligned", "centred", "trained", "words", "cosine", "vectors",
         "retrieved", "margin", "mined", "scored", "alike", "likeness", "distances", "angles", "related",
         "picture", "senses", "examples", "everything", "lexicon", "anchors", "refined",
         "entities", "continual", "tags", "helped", "labelled.tsv",
@@ -110,6 +111,7 @@ def recipes() -> dict[str, Any]:
         DistancesRecipe,
         EncodeRecipe,
         ExamplesRecipe,
+        ExtendRecipe,
         FinetuneRecipe,
         LexiconRecipe,
         LinkRecipe,
@@ -128,6 +130,7 @@ def recipes() -> dict[str, Any]:
         LinkRecipe, AlignRecipe, FinetuneRecipe, WordsRecipe, EncodeRecipe, WorldRecipe, PretrainRecipe,
         SentencesRecipe, MineRecipe, ScoreRecipe, CkaRecipe, DistancesRecipe, CorrelationRecipe,
         ExamplesRecipe, ProjectionRecipe, WholeRecipe, LexiconRecipe, TransferRecipe, CompareRecipe,
+        ExtendRecipe,
     )  # fmt: skip
     return {kind.__name__: kind for kind in kinds}
 
@@ -154,7 +157,7 @@ def values(annotation: Any) -> set[str] | None:
     [
         *("Link", "Align", "Finetune", "Words", "Encode", "World", "Pretrain", "Sentences", "Mine", "Score"),
         *("Cka", "Distances", "Correlation", "Examples", "Projection", "Whole"),
-        *("Lexicon", "Transfer", "Compare"),
+        *("Lexicon", "Transfer", "Compare", "Extend"),
     ],
 )
 def test_options_are_the_recipe_with_its_values_and_defaults(name: str) -> None:

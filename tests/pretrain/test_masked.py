@@ -12,6 +12,7 @@ from transformers import BertConfig, BertForMaskedLM
 from calque.encoders.tokens import Reader
 from calque.errors import BadInput, BadSetting
 from calque.pretrain.masked import (
+    Learned,
     MaskedBatch,
     MaskedLanguageModel,
     MaskedOptions,
@@ -20,6 +21,7 @@ from calque.pretrain.masked import (
     visited,
 )
 from calque.pretrain.masking import Masker
+from calque.pretrain.texts import Plain
 from calque.pretrain.vocabulary import train_tokenizer
 from calque.text.world import world_sentences
 from calque.training.crew import Crew
@@ -43,9 +45,9 @@ def make(texts: list[Sentences], *, share: float = 0.15, **options: Any) -> Mask
     )
     torch.manual_seed(0)
     reader = Reader(tokenizer, limit=64)
-    layouts = [reader.layout(text) for text in texts]
-    masker = Masker.of(tokenizer, share)
-    return MaskedLanguageModel(BertForMaskedLM(config).train(), layouts, masker, MaskedOptions(**options))
+    model, masker = BertForMaskedLM(config).train(), Masker.of(tokenizer, share)
+    held = [Learned(Plain(reader.layout(text)), model, masker) for text in texts]
+    return MaskedLanguageModel(held, MaskedOptions(**options))
 
 
 @pytest.fixture(scope="module")
@@ -61,18 +63,19 @@ def gradients(model: Any) -> torch.Tensor:
 
 def test_loss_and_gradient_are_those_of_hugging_face(task: MaskedLanguageModel) -> None:
     batch = MaskedBatch(0, np.arange(12), (0, 0, 0))
-    pieces, there = task.texts[0].rows(batch.rows, 0)
+    held = task.texts[0]
+    pieces, there = held.text.held.rows(batch.rows, 0)
     assert not there.all()
-    shown, labels = task.masker.hide(pieces, np.random.default_rng(batch.draw))
-    theirs = task.model(
+    shown, labels = held.masker.hide(pieces, np.random.default_rng(batch.draw))
+    theirs = held.model(
         torch.from_numpy(shown), attention_mask=torch.from_numpy(there), labels=torch.from_numpy(labels)
     ).loss
     theirs.backward()
-    expected = gradients(task.model)
+    expected = gradients(held.model)
     ours = task.step(batch, Crew.alone()).losses["masked"]
     ours.backward()
     assert ours.item() == pytest.approx(theirs.item(), rel=1e-5)
-    torch.testing.assert_close(gradients(task.model), expected, atol=1e-6, rtol=1e-4)
+    torch.testing.assert_close(gradients(held.model), expected, atol=1e-6, rtol=1e-4)
 
 
 def test_shares_of_several_processes_add_up_to_the_whole(task: MaskedLanguageModel) -> None:
@@ -82,7 +85,7 @@ def test_shares_of_several_processes_add_up_to_the_whole(task: MaskedLanguageMod
     shares = [task.step(batch, Crew(rank, 4)) for rank in range(4)]
     total = sum(share.losses["masked"].item() for share in shares)
     assert total == pytest.approx(whole.losses["masked"].item(), rel=1e-5)
-    assert sum(share.units for share in shares) == whole.units == int(task.texts[1].lengths[:3].sum())
+    assert sum(share.units for share in shares) == whole.units == int(task.texts[1].text.lengths[:3].sum())
 
 
 def test_batches_are_a_function_of_the_epoch(task: MaskedLanguageModel) -> None:
@@ -97,7 +100,7 @@ def test_batches_are_a_function_of_the_epoch(task: MaskedLanguageModel) -> None:
 def test_batches_keep_their_budget_and_the_proportion_of_languages(task: MaskedLanguageModel) -> None:
     counts: Counter[int] = Counter()
     for batch in task.batches(0):
-        assert len(batch.rows) * task.texts[batch.text].lengths[batch.rows].max() <= 300
+        assert len(batch.rows) * task.texts[batch.text].text.lengths[batch.rows].max() <= 300
         counts[batch.text] += len(batch.rows)
     assert [counts[0], counts[1]] == language_counts([120, 40], 0.5) == [101, 59]
 
@@ -119,25 +122,24 @@ def test_what_follows_from_the_neighbour_is_learned(tmp_path: Path) -> None:
         for name, a, b in (("en", "a", "b"), ("far", "c", "d"))
     ]
     task = make(texts, share=0.4, batch_tokens=256, alpha=1.0)
-    before = masked_score(task.model, task.texts[0], task.masker)
+    before = masked_score(task.texts[0])
     train(task, TrainOptions(learning_rate=3e-3, steps=400, save_every=400), tmp_path)
     for text in task.texts:
-        score = masked_score(task.model, text, task.masker)
+        score = masked_score(text)
         # Both words hidden, or one replaced by chance, cannot be told: a quarter to a half of the cases.
         assert score.accuracy > 0.4 > 5 * score.commonest > 0
         assert score.loss < before.loss / 2
 
 
 def test_score_of_a_model_that_always_says_the_same(task: MaskedLanguageModel) -> None:
-    text = task.texts[0]
-    pieces, there = text.rows(np.arange(len(text)), 0)
-    held = pieces[there & task.masker.ordinary[pieces]]
+    text, masker = task.texts[0].text, task.texts[0].masker
+    pieces, there = text.held.rows(np.arange(len(text.lengths)), 0)
+    held = pieces[there & masker.ordinary[pieces]]
     commonest = int(np.bincount(held).argmax())
-    model = make(TEXTS).model
+    model = make(TEXTS).texts[0].model
     with torch.no_grad():
         model.cls.predictions.bias[commonest] = 1e3
-    everything = Masker(task.masker.mask, task.masker.ordinary, 1.0)
-    score = masked_score(model, text, everything)
+    score = masked_score(Learned(text, model, Masker(masker.mask, masker.ordinary, 1.0)))
     assert score.count == len(held)
     assert score.accuracy == score.commonest == pytest.approx((held == commonest).mean())
 
@@ -145,6 +147,7 @@ def test_score_of_a_model_that_always_says_the_same(task: MaskedLanguageModel) -
 def test_bad_settings_are_refused() -> None:
     with pytest.raises(BadSetting, match="alpha"):
         MaskedOptions(alpha=1.5)
-    task = make(TEXTS)
+    with pytest.raises(BadSetting, match="paired"):
+        MaskedOptions(paired=1.0)
     with pytest.raises(BadInput, match="no sentences"):
-        MaskedLanguageModel(task.model, [], task.masker, task.options)
+        MaskedLanguageModel([], MaskedOptions())

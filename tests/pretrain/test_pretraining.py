@@ -15,8 +15,9 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer
 from calque.encoders.open import open_encoder
 from calque.errors import BadSetting
 from calque.files import read_json
-from calque.pipeline import pretraining
-from calque.pipeline.pretraining import PretrainRecipe, pretrain, world_texts
+from calque.pipeline import modelling
+from calque.pipeline.pretraining import pretrain
+from calque.pipeline.pretraintext import world_texts
 from calque.pretrain.masked import MaskedLanguageModel
 from calque.training.loop import HISTORY
 
@@ -39,7 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_it_is_an_ordinary_checkpoint(folder: Path) -> None:
-    text = world_texts(PretrainRecipe(), 3)[1]
+    text = world_texts(("en", "far"), 3, 0)[1]
     model, tokenizer = AutoModelForMaskedLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
     assert model.get_output_embeddings().weight is model.get_input_embeddings().weight
     read = tokenizer(text[0], is_split_into_words=True, return_tensors="pt")
@@ -101,8 +102,8 @@ def test_minutes_become_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         timed.append(real(*given))
         return 0.035  # whatever a busy machine took
 
-    real = pretraining._seconds
-    monkeypatch.setattr(pretraining, "_seconds", seconds)
+    real = modelling._seconds
+    monkeypatch.setattr(modelling, "_seconds", seconds)
     run = pretrain(tmp_path / "timed", minutes=0.01, **SMALL)
     told = read_json(run.folder / "artifacts" / "training.json")
     assert timed[0] > 0 and told["steps"] == 17
@@ -128,11 +129,10 @@ def test_two_processes_take_the_steps_of_one(folder: Path, tmp_path: Path) -> No
 
 
 def test_there_is_no_parallel_signal() -> None:
-    recipe = PretrainRecipe.build(languages=("en", "near"), seed=2)
-    texts = world_texts(recipe, 200)
-    same = world_texts(PretrainRecipe.build(languages=("near", "en"), seed=2), 200)[1]
+    texts = world_texts(("en", "near"), 200, 2)
+    same = world_texts(("near", "en"), 200, 2)[1]
     assert len(texts[0]) == len(same) and texts[0].fingerprint != same.fingerprint
-    assert world_texts(recipe, 200)[1].fingerprint == texts[1].fingerprint
+    assert world_texts(("en", "near"), 200, 2)[1].fingerprint == texts[1].fingerprint
 
 
 def test_mistakes_are_told(tmp_path: Path) -> None:

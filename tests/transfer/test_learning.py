@@ -19,6 +19,7 @@ from calque.align.continual import ContinualAlignment
 from calque.align.finetune import FinetuneAligner, FinetuneOptions, Loss
 from calque.encoders.encoder import HuggingFaceEncoder
 from calque.encoders.rows import Row, Rows
+from calque.progress import shown
 from calque.stats.tasks import task_scores
 from calque.text.labelled.items import Labelled, Tagged
 from calque.training.crew import Crew
@@ -221,6 +222,18 @@ def test_another_loss_is_added_with_batches_of_its_own() -> None:
     assert plain.state() == {} and plain.terms == () and list(plain.modules) == ["model"]
 
 
+def test_a_loss_that_leaves_the_task_no_say_is_told_of_once(capsys: pytest.CaptureFixture[str]) -> None:
+    for weight, told in ((0.1, 0), (1e3, 1)):
+        other: Any = Other()
+        torch.nn.init.constant_(other.weight.weight, weight)
+        task = TransferTask(tagger(), two_languages(), batch=3, seed=0, auxiliary=other)
+        with shown(True):
+            for batch in task.batches(0):
+                task.step(batch, Crew.alone())
+        said = capsys.readouterr()
+        assert (said.out + said.err).count("times as much as the task") == told
+
+
 # ------------------------------------------------------------------------------------------- predictions
 
 
@@ -302,7 +315,7 @@ def test_questions_are_answered_in_whatever_window_has_the_answer(tmp_path: Path
     prepared = held.prepare(data)
     assert len(prepared.inputs) > 2 * len(data)
     model = held.model(0)
-    held.learn(model, [data], [], options(learning_rate=0.05, epochs=8), tmp_path, batch=8)
+    held.learn(model, [data], [], options(learning_rate=0.05, epochs=20), tmp_path, batch=8)
     assert task_scores("qa", held.test(model, data).values) == {"f1": 1.0, "em": 1.0}
 
 

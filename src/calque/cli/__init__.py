@@ -9,6 +9,7 @@ from calque.cli import (  # noqa: F401 (they register their commands)
     measures,
     mining,
     pictures,
+    pretraining,
     spaces,
     transfer,
     verbs,

@@ -54,7 +54,9 @@ Tokenised = Annotated[
 EncoderName = Annotated[
     str,
     typer.Option(
-        "--encoder", metavar="<name>", help="Hub name, directory, e5-small-q4, or en=a.vec,de=b.vec."
+        "--encoder",
+        metavar="<name>",
+        help="Hub name, directory, e5-small-q4, en=a.vec,de=b.vec, or encoders by language: en=A,de=B.",
     ),
 ]
 Encoders = Annotated[

@@ -13,7 +13,15 @@ from typer.core import TyperCommand, TyperGroup
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "demo": ("calque demo --world", "calque demo --out languages"),
     "world": ("calque world --count 1000 --tasks 200 --out world",),
-    "pretrain": ("calque pretrain --world --sentences 1000 --steps 50 --out model",),
+    "pretrain": (
+        "calque pretrain --world --sentences 1000 --steps 50 --out model",
+        "calque pretrain --text en,far=world/text/en-far.tsv --share no-lower-3 \\\n"
+        "    --steps 50 --vocabulary 1000 --out apart",
+    ),
+    "extend": (
+        "calque extend --encoder model --text near=world/text/near.conllu \\\n"
+        "    --pieces 300 --steps 20 --out extended",
+    ),
     "link": (
         "calque link world/text/en-far.tsv --languages en far --tokenised \\\n    --test 200 --out links",
         "calque link world/text/en-near.tsv --languages en near --tokenised \\\n"
@@ -119,6 +127,11 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "method": ("centring", "z-norm", "top-components", "rotation", "centred-rotation",
                "iterative-normalisation", "orthogonal-gradient", "least-squares", "l2", "weak", "strong"),
     "cutting": ("wordpiece", "bpe", "unigram"),
+    "rows": ("sentences", "streams"),
+    "initial": ("mean", "random"),
+    "trained": ("all", "embeddings"),
+    "share": ("all", "default-anchors", "no-anchors", "extra-anchors", "no-embeddings", "no-lower-3",
+              "no-lower-6", "no-embeddings-lower-3", "no-embeddings-lower-6"),
     "batch_of": ("language", "all"),
     "schedule": ("linear", "constant", "inverse-sqrt"),
     "precision": ("float32", "float16", "bfloat16"),
@@ -127,7 +140,8 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "parameter_form": ("squared", "root"),
     "pulled_to": ("trained", "detached", "frozen"),
     "reduction": ("mean", "sum"),
-    "supervision": ("words", "cls", "cls+sep", "all", "sentences", "dictionary", "identical", "numerals"),
+    "supervision": ("words", "cls", "cls+sep", "all", "sentences", "dictionary", "embeddings",
+                    "identical", "numerals"),
     "moves": ("target", "source"),
     "pooling": ("mean", "first", "last"),
     "sentence_pooling": ("mean", "first"),

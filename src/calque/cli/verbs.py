@@ -389,65 +389,6 @@ def world_command(
     job.tell({"folder": folder})
 
 
-@verb(app, "pretrain", WRITING)
-def pretrain_command(
-    job: Job,
-    out: Out,
-    world: Annotated[bool, typer.Option("--world", help="On text of the invented universe.")] = False,
-    languages: Annotated[
-        list[str] | None,
-        typer.Option("--language", metavar="<code>", help="en, near or far, again for each; en and far."),
-    ] = None,
-    sentences: Annotated[int, typer.Option(help="Sentences of each language, no two translations.")] = 40_000,
-    cutting: Annotated[str, choice("cutting", "How words are cut into pieces")] = "unigram",
-    vocabulary: Annotated[int, typer.Option(help="Pieces of all languages together.")] = 4500,
-    layers: Annotated[int, typer.Option(help="Layers of the model.")] = 4,
-    width: Annotated[int, typer.Option(help="Of its vectors.")] = 96,
-    heads: Annotated[int, typer.Option(help="Of attention.")] = 4,
-    inner: Annotated[int, typer.Option(help="Width inside a layer.")] = 192,
-    max_length: Annotated[int, typer.Option(help="Longest input, in pieces.")] = 128,
-    masked: Annotated[float, typer.Option(help="Share of pieces to guess.")] = 0.2,
-    alpha: Annotated[float, typer.Option(help="Languages are drawn by size to this power.")] = 0.7,
-    steps: Annotated[int, typer.Option(help="Steps of training.")] = 6000,
-    minutes: Annotated[float | None, typer.Option(help="As many steps as fit into them.")] = None,
-    batch_tokens: Annotated[int, typer.Option(help="Pieces at a time.")] = 1024,
-    learning_rate: Annotated[float, typer.Option(help="The highest learning rate.")] = 3e-3,
-    warmup: Annotated[float, typer.Option(help="Share of the steps to get there, or their number.")] = 0.1,
-    schedule: Annotated[str, choice("schedule", "What follows")] = "linear",
-    weight_decay: Annotated[float, typer.Option(help="Of AdamW.")] = 0.01,
-    dropout: Annotated[float, typer.Option(help="Share of numbers dropped in training.")] = 0.0,
-    resume: Annotated[
-        bool,
-        typer.Option("--resume", help="Go on with a training that was stopped.", rich_help_panel=RUNNING),
-    ] = False,
-    processes: Annotated[
-        int | None,
-        typer.Option(help="How many torchrun started; refused when not so.", rich_help_panel=RUNNING),
-    ] = None,
-    save_every: Annotated[
-        int, typer.Option(help="Steps between checkpoints.", rich_help_panel=RUNNING)
-    ] = 500,
-    tensorboard: Annotated[
-        bool, typer.Option("--tensorboard", help="Write TensorBoard records.", rich_help_panel=RUNNING)
-    ] = False,
-    device: DeviceName = "auto",
-) -> None:
-    """Train a masked language model of several languages from scratch, without any parallel signal."""
-    from calque.pipeline import pretrain
-
-    if not world:
-        raise BadSetting("no text to train on", remedy="--world; files of your own cannot be read yet")
-    with job.showing():
-        run = pretrain(**job.how, **job.settings("world"))
-    told = [
-        f"{one.languages[0]}: {one.value:.1%} of {one.count:,} hidden pieces guessed"
-        for one in run.results
-        if one.languages is not None and one.metric == "accuracy"
-    ]
-    scores = [{"language": one.languages, one.metric: one.value} for one in run.results]
-    job.tell({"folder": out, "scores": scores}, *told)
-
-
 @app.command("demo", cls=Verb)
 def demo_command(
     out: Annotated[Path, typer.Option(metavar="<folder>", help="Folder to write.")] = Path("runs/demo"),

@@ -157,6 +157,14 @@ class HuggingFaceEncoder:
             self._hashed = {now: text_digest(weights, config, self.reader.digest, str(self.dtype))}
         return self._hashed[now]
 
+    def still_as_read(self) -> None:
+        """Weights were replaced by equal ones: this is what lies in its directory all the same."""
+        self._made = self._versions()
+
+    def speaking(self, language: str) -> HuggingFaceEncoder:
+        """The encoder that reads a language: this one reads them all."""
+        return self
+
     def _versions(self) -> tuple[int, ...]:
         return tuple(tensor._version for tensor in self.body.state_dict(keep_vars=True).values())
 

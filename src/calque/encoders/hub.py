@@ -97,6 +97,27 @@ def read_model(path: Path, dtype: Any) -> tuple[Any, Any]:
     return model, tokenizer
 
 
+def read_masked(path: Path) -> tuple[Any, Any]:
+    """A model with its head for guessing hidden pieces, and its tokenizer; a head that is missing is new."""
+    from safetensors import SafetensorError
+    from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+    local = {"local_files_only": True, "trust_remote_code": False}
+    try:
+        with quiet():
+            tokenizer = AutoTokenizer.from_pretrained(path, **local)
+            model, info = AutoModelForMaskedLM.from_pretrained(
+                path, use_safetensors=True, output_loading_info=True, **local
+            )
+    except (OSError, ValueError, KeyError, TypeError, ImportError, RuntimeError, SafetensorError) as error:
+        raise BadInput(f"cannot be loaded as a language model: {first_line(error)}", where=path) from None
+    inside = f"{model.base_model_prefix}."
+    _check_weights(path, model.base_model, {name.removeprefix(inside) for name in info["missing_keys"]})
+    if tokenizer.mask_token_id is None:
+        raise BadInput("its tokenizer has no mask token", where=path, remedy="a masked language model")
+    return model, tokenizer
+
+
 def _check_weights(path: Path, model: Any, missing: set[str]) -> None:
     """Weights that vectors need must have been there; a pooler or a decoder may be missing."""
     needed = {name for name, _ in encoder_half(model).named_parameters()}

@@ -12,11 +12,14 @@ from weakref import WeakValueDictionary
 
 from calque.encoders.aligned import ALIGNMENT, MAPS, AlignedEncoder, load_maps, save_maps
 from calque.encoders.bundled import BUNDLED, MANIFEST, bundled_directory
+from calque.encoders.bylanguage import LANGUAGES, PARTS, LanguageEncoders, LanguagesFile
 from calque.encoders.encoder import EncoderOptions, HuggingFaceEncoder
 from calque.encoders.hub import model_directory
-from calque.encoders.static import StaticEncoder, is_static_spec, load_static, open_static_spec, save_static
-from calque.errors import BadSetting
+from calque.encoders.specs import by_language, is_by_language, names_vectors
+from calque.encoders.static import StaticEncoder, load_static, open_static_spec, save_static
+from calque.errors import BadInput, BadSetting
 from calque.files import FINISHED, read_json
+from calque.text.languages import check_language
 from calque.types import Encoder
 
 if TYPE_CHECKING:
@@ -32,12 +35,13 @@ OURS = frozenset({ALIGNMENT, MAPS, MANIFEST, FINISHED, "environment.json", "cost
 def open_encoder(spec: str, options: EncoderOptions | None = None, *, own: bool = False) -> Encoder:
     """Open an encoder.
 
-    `spec` is a hub name, a local directory, a directory written by calque, `e5-small-q4`, or static vectors
-    as `en=wiki.en.vec,de=wiki.de.vec`. An `own` one is shared with nobody, and may be changed.
+    `spec` is a hub name, a local directory, a directory written by calque, `e5-small-q4`, static vectors as
+    `en=wiki.en.vec,de=wiki.de.vec`, or encoders that were trained apart as `en=DIRECTORY,de=DIRECTORY`. An
+    `own` one is shared with nobody, and may be changed.
     """
     options = options or EncoderOptions()
-    if is_static_spec(spec):
-        return open_static_spec(spec)
+    if is_by_language(spec):
+        return open_static_spec(spec) if names_vectors(spec) else _strangers(spec, options, own)
     folder = Path(spec).expanduser()
     if (folder / ALIGNMENT).is_file():
         trained = read_json(folder / ALIGNMENT).get("encoder", {})
@@ -46,10 +50,50 @@ def open_encoder(spec: str, options: EncoderOptions | None = None, *, own: bool 
     return _open_plain(spec, options, spec, own)
 
 
+def _strangers(spec: str, options: EncoderOptions, own: bool) -> LanguageEncoders:
+    """Encoders that share nothing, one for each language that is named."""
+    parts: dict[str, HuggingFaceEncoder] = {}
+    for given, what in by_language(spec).items():
+        code = check_language(given)
+        if code in parts:
+            raise BadSetting(f"two encoders for {code} in {spec!r}", remedy="give one a language")
+        parts[code] = _ordinary(what, options, f"{code} of {spec}", own)
+    return LanguageEncoders(parts, name=spec)
+
+
+def _ordinary(what: str, options: EncoderOptions, name: str, own: bool) -> HuggingFaceEncoder:
+    """One encoder for all languages, without maps."""
+    folder = Path(what).expanduser()
+    moved = (folder / MAPS).is_file()
+    if not moved and not (folder / LANGUAGES).is_file():
+        opened = _open_plain(what, options, name, own)
+        if isinstance(opened, HuggingFaceEncoder):
+            return opened
+    raise BadSetting(
+        f"{what} is aligned by maps already" if moved else f"{what} is not one encoder for one language",
+        remedy="name a Hugging Face encoder for each language",
+    )
+
+
+def _by_language(folder: Path, options: EncoderOptions, name: str, own: bool) -> LanguageEncoders:
+    """Encoders as `LanguageEncoders.save` wrote them."""
+    about = LanguagesFile.read(folder)
+    parts = {
+        code: _ordinary(str((folder / PARTS / code).absolute()), options, f"{code} of {name}", own)
+        for code in about.languages
+    }
+    try:
+        return LanguageEncoders(parts, separate=about.separate, name=name)
+    except BadInput as error:
+        raise BadInput(error.what, where=folder, remedy=error.remedy) from None
+
+
 def _open_plain(spec: str, options: EncoderOptions, name: str, own: bool) -> Encoder:
     folder = Path(spec).expanduser()
     if (folder / "static.json").is_file():
         return load_static(folder)
+    if (folder / LANGUAGES).is_file():
+        return _by_language(folder, options, name, own)
     bundled = spec in BUNDLED and not folder.exists()
     meant = difflib.get_close_matches(spec, BUNDLED, 1, 0.8)
     if meant and not bundled and not folder.exists():
@@ -104,9 +148,11 @@ def save_aligned(folder: Path, aligned: AlignedEncoder) -> None:
         save_static(folder, inner)
         save_maps(folder, aligned)
         return
-    if not isinstance(inner, HuggingFaceEncoder):
+    if isinstance(inner, LanguageEncoders):
+        inner.save(folder, copy_checkpoint)
+    elif not isinstance(inner, HuggingFaceEncoder):
         raise BadSetting(f"an encoder of type {type(inner).__name__} cannot be saved with maps")
-    if aligned.maps:
+    elif aligned.maps:
         copy_checkpoint(inner, folder)
     else:
         inner.save(folder)

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from calque.encoders.specs import by_language, is_by_language, names_vectors
 from calque.encoders.tables import WordTable as WordTable
 from calque.encoders.tables import read_vec as read_vec
 from calque.encoders.wrapped import Wrapped
@@ -336,11 +337,10 @@ def _table(held: Mapping[str, NDArray[Any]], language: str) -> WordTable:
 def is_static_spec(spec: str) -> bool:
     """Whether an encoder's name means files of vectors, one a language.
 
-    >>> is_static_spec("en=wiki.en.vec,de=wiki.de.vec"), is_static_spec("bert-base-multilingual-cased")
+    >>> is_static_spec("en=wiki.en.vec,de=wiki.de.vec"), is_static_spec("en=models/en,de=models/de")
     (True, False)
     """
-    language, equals, path = spec.partition("=")
-    return bool(equals and path) and language.replace("-", "").replace("_", "").isalnum()
+    return is_by_language(spec) and names_vectors(spec)
 
 
 def parse_static_spec(spec: str) -> dict[str, Path]:
@@ -349,17 +349,7 @@ def parse_static_spec(spec: str) -> dict[str, Path]:
     >>> {language: path.name for language, path in parse_static_spec("en=a/wiki.en.vec, de=b.vec").items()}
     {'en': 'wiki.en.vec', 'de': 'b.vec'}
     """
-    files: dict[str, Path] = {}
-    for part in spec.split(","):
-        language, equals, path = (field.strip() for field in part.partition("="))
-        if not (language and equals and path):
-            raise BadSetting(
-                f"{part!r} is not LANGUAGE=FILE", remedy="for example en=wiki.en.vec,de=wiki.de.vec"
-            )
-        if language in files:
-            raise BadSetting(f"two files for {language!r} in {spec!r}", remedy="give one file a language")
-        files[language] = Path(path).expanduser()
-    return files
+    return {language: Path(path).expanduser() for language, path in by_language(spec).items()}
 
 
 def open_static_spec(spec: str, *, limit: int | None = None) -> StaticEncoder:

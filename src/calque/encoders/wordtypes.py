@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from calque.encoders.bylanguage import LanguageEncoders
 from calque.encoders.static import StaticEncoder
 from calque.encoders.wrapped import Wrapped
 from calque.errors import BadInput, BadSetting
@@ -157,6 +158,8 @@ def in_one_piece(encoder: Encoder, language: str, words: Sequence[str]) -> Flags
     Static vectors have no pieces: all their words are in one.
     """
     core = innermost(encoder)
+    if isinstance(core, LanguageEncoders):
+        core = core.speaking(language)
     single = np.zeros(len(words), bool)
     for start in range(0, len(words), _CUT):
         text = one_word_sentences(language, words[start : start + _CUT])

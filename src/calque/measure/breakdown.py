@@ -187,16 +187,17 @@ def has_pieces(encoder: Encoder, text: Sentences) -> bool:
 def piece_counts(encoder: Encoder, bitext: Bitext, chunk: int = 4096) -> Longs | None:
     """How many pieces an encoder cuts each word that occurs into; None when it has no pieces.
 
-    Shape: (types,), over the vocabulary of the bitext.
+    A word of both languages is cut as one of the second. Shape: (types,), over the vocabulary of the bitext.
     """
     if not has_pieces(encoder, bitext.source):
         return None
-    used = np.unique(np.concatenate([bitext.source.ids, bitext.target.ids]))
     counts = np.zeros(len(bitext.source.vocabulary), np.int64)
-    for start in range(0, len(used), chunk):
-        words = used[start : start + chunk]
-        cut = encoder.batch(replace(bitext.source, ids=words, offsets=np.arange(len(words) + 1), tags=None))
-        counts[words[cut.row]] = cut.end - cut.start
+    target = np.unique(bitext.target.ids)
+    for side, used in ((bitext.source, np.setdiff1d(bitext.source.ids, target)), (bitext.target, target)):
+        for start in range(0, len(used), chunk):
+            words = used[start : start + chunk]
+            cut = encoder.batch(replace(side, ids=words, offsets=np.arange(len(words) + 1), tags=None))
+            counts[words[cut.row]] = cut.end - cut.start
     return counts
 
 

@@ -5,6 +5,7 @@ from calque.pipeline.checkup import Checkup, doctor
 from calque.pipeline.comparing import CompareRecipe, Comparison, compare
 from calque.pipeline.demonstration import WorldRecipe, demo, world
 from calque.pipeline.encoding import EncodeRecipe, Vectors, encode
+from calque.pipeline.extending import ExtendRecipe, extend
 from calque.pipeline.finetuning import FinetuneRecipe
 from calque.pipeline.linking import LinkRecipe, LinkRun, link
 from calque.pipeline.measuring import (
@@ -30,8 +31,9 @@ from calque.pipeline.measuring import (
     measure_words,
 )
 from calque.pipeline.mining import MineRecipe, MineRun, mine
+from calque.pipeline.modelling import PretrainRun
 from calque.pipeline.predicting import Predicted, predict
-from calque.pipeline.pretraining import PretrainRecipe, PretrainRun, pretrain
+from calque.pipeline.pretraining import PretrainRecipe, pretrain
 from calque.pipeline.reporting import report
 from calque.pipeline.scoring import ScoreRecipe, ScoreRun, score_bitext
 from calque.pipeline.transferring import TransferRun, transfer
@@ -47,6 +49,7 @@ __all__ = [
     "DistancesRecipe",
     "EncodeRecipe",
     "ExamplesRecipe",
+    "ExtendRecipe",
     "FinetuneRecipe",
     "LexiconRecipe",
     "LinkRecipe",
@@ -73,6 +76,7 @@ __all__ = [
     "demo",
     "doctor",
     "encode",
+    "extend",
     "link",
     "measure_all",
     "measure_cka",

@@ -36,9 +36,11 @@ HOW_TO_TRAIN = ("resume", "processes", "save_every", "tensorboard")
 #: Bytes of vectors worth keeping for another method; a large corpus only streams.
 KEPT_BELOW = 1 << 30
 
-Supervision = Literal["words", "cls", "cls+sep", "all", "sentences", "dictionary", "identical", "numerals"]
+Supervision = Literal[
+    "words", "cls", "cls+sep", "all", "sentences", "dictionary", "embeddings", "identical", "numerals"
+]
 #: Supervision that pairs word types, of which there may be no parallel text at all.
-OF_TYPES = ("dictionary", "identical", "numerals")
+OF_TYPES = ("dictionary", "embeddings", "identical", "numerals")
 
 
 class AlignRecipe(EncoderRecipe):
@@ -47,7 +49,8 @@ class AlignRecipe(EncoderRecipe):
     `supervision` is what is paired: linked words, special tokens (cls, cls+sep), all of these, sentences, or
     word types by their mean vectors over the text of `pairs` or `text`, or by their rows in static vectors:
     the entries of a dictionary (one file for each of `pairs`), words written the same in both languages
-    (identical), or those of them in figures (numerals).
+    (identical), or those of them in figures (numerals). With embeddings the entries of a dictionary are taken
+    by their vectors at layer 0, each word by itself.
     `shrink` "auto" is chosen for each language and layer by cross-validation over the sentences.
     `refine` is how often a map is learned again from words that find each other under the one before, among
     the `refine_words` most frequent ones. Of static vectors the first `max_vocab` words are read.
@@ -146,7 +149,7 @@ def _learn_maps(recipe: AlignRecipe, folder: Path, overwrite: bool, device: str)
     if not is_done(folder, recipe.digest(), overwrite=overwrite):
         aligner, layers = recipe.aligner(), parse_layers(recipe.layers, opened.depth)
         given = recipe.dictionary, recipe.languages, recipe.max_vocab
-        seeds = Seeds(opened, layers, loaded, texts, *given)
+        seeds = Seeds(opened, layers, loaded, texts, *given, alone=recipe.supervision == "embeddings")
         if recipe.refine:
             check_refinable(aligner, len(seeds.sets))
         with running(recipe, folder) as run:
@@ -163,7 +166,7 @@ def _learn_maps(recipe: AlignRecipe, folder: Path, overwrite: bool, device: str)
 
 def _check_used(recipe: AlignRecipe) -> None:
     """Refuse files that nothing would be done with."""
-    if recipe.dictionary and recipe.supervision != "dictionary":
+    if recipe.dictionary and recipe.supervision not in ("dictionary", "embeddings"):
         raise BadSetting("--dictionary is not used", remedy="add --supervision dictionary")
     if recipe.text and not recipe.refine and recipe.supervision not in OF_TYPES:
         raise BadSetting(

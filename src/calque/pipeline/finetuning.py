@@ -15,6 +15,7 @@ from pydantic import Field
 from calque.align.corpora import Moves, Supervision
 from calque.align.finetune import UNRELATED, FinetuneAligner, FinetuneOptions, FinetuneTask, Loss
 from calque.align.regularisers import Form, Regulariser
+from calque.encoders.bylanguage import LanguageEncoders
 from calque.encoders.encoder import EncoderOptions, HuggingFaceEncoder
 from calque.encoders.open import open_encoder, save_aligned
 from calque.errors import BadSetting, TrainingStopped
@@ -180,6 +181,11 @@ def finetune(
 def own_encoder(spec: str, options: EncoderOptions) -> HuggingFaceEncoder:
     """An encoder that nobody else uses, because it will be changed."""
     encoder = open_encoder(spec, options, own=True)
+    if isinstance(encoder, LanguageEncoders):
+        raise BadSetting(
+            f"{spec} is an encoder for each language, and this method trains one that reads both",
+            remedy="--method rotation or another linear one",
+        )
     if not isinstance(encoder, HuggingFaceEncoder):
         raise BadSetting(
             f"{spec} cannot be trained", remedy="give a Hugging Face encoder that is not aligned by maps"

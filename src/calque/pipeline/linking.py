@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
+from calque.encoders.bylanguage import LanguageEncoders
 from calque.encoders.encoder import HuggingFaceEncoder
 from calque.encoders.open import open_encoder
 from calque.errors import BadInput, BadSetting
@@ -184,6 +185,11 @@ def _read(recipe: LinkRecipe, encoder: Encoder | None) -> Bitext:
     )
     if not recipe.subwords:
         return bitext
+    if isinstance(encoder, LanguageEncoders):
+        raise BadSetting(
+            f"--subwords links the pieces of one encoder, and {encoder.name} has others for each language",
+            remedy="link words",
+        )
     if not isinstance(encoder, HuggingFaceEncoder):
         raise BadSetting("--subwords links an encoder's own pieces", remedy="give a Hugging Face --encoder")
     return encoder.bitext_pieces(bitext)

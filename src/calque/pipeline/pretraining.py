@@ -1,60 +1,49 @@
-"""`calque pretrain`: text of several languages, without any parallel signal, to a masked language model."""
+"""`calque pretrain`: text of one language or several to a masked language model that they share in part."""
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
-from copy import deepcopy
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-import numpy as np
 import torch
 from pydantic import Field, model_validator
 from transformers import BertConfig, BertForMaskedLM
 
+from calque.encoders.bylanguage import PARTS, LanguagesFile
 from calque.encoders.hub import quiet
-from calque.encoders.spans import Layout
 from calque.encoders.tokens import Reader
-from calque.files import is_done, read_json, write_json
-from calque.pipeline.runs import keep_records, running, work_folder
-from calque.pretrain.masked import MaskedLanguageModel, MaskedOptions, masked_score
+from calque.pipeline.modelling import Making, MaskedRecipe, PretrainRun, modelled
+from calque.pipeline.pretraintext import Corpora, file_corpora, text_digests, world_corpora
+from calque.pretrain.masked import Learned, MaskedLanguageModel
 from calque.pretrain.masking import Masker
-from calque.pretrain.vocabulary import Cutting, train_tokenizer
-from calque.recipe import Device, Recipe
-from calque.stats.signature import signature
-from calque.store import load_results, save_results
-from calque.text.world import world_sentences
-from calque.training.crew import first_process, wait_for_all
-from calque.training.loop import TrainLog, TrainOptions, start, train
-from calque.training.schedule import Schedule
-from calque.types import Result, Sentences
-
-#: Draws of the world for pretraining begin here, so that bitexts drawn with small seeds are other text.
-WORLD_SEED = 1000
-#: Languages that a draw has room for, and where its sentences for the final score begin.
-PLACES = 100
-HELD_OUT = 1000
-#: Steps that are timed to find out how many fit into the minutes given.
-TIMED = 20
+from calque.pretrain.sharing import CONDITIONS, Share, Sharing, sharing_models
+from calque.pretrain.switching import switchable
+from calque.pretrain.texts import MaskedText, Paired, Plain, Rows, Switched, streamed
+from calque.pretrain.vocabulary import Cut, Cutting, train_tokenizers
+from calque.types import Sentences
 
 
-class PretrainRecipe(Recipe):
+class PretrainRecipe(MaskedRecipe):
     """Settings of `calque pretrain`.
 
-    `sentences` are drawn from the world for each language, which has a draw of its own: no sentence has its
-    translation in the text, but by chance. `inner` is the width of a layer's inside, 4 times `width` in BERT.
-    `masked` is the share of pieces to guess; languages are drawn in proportion to their size^alpha.
-    With `minutes`, some steps are timed first and as many are taken as fit; two such runs may differ.
+    Text is that of files, by language as `file_corpora` reads them, or of the world: then `sentences` are
+    drawn for each of `languages`, none the translation of another, and with `domains` of different kinds.
+    `share` says what languages have in common. With `paired`, that part of the rows are sentences beside
+    their translation (TLM), from `bitext` or the world. `inner` is the width of a layer's inside, 4 times
+    `width` in BERT.
     """
 
     verb: ClassVar[str] = "pretrain"
 
     languages: tuple[str, ...] = ("en", "far")
     sentences: int = Field(40_000, ge=1)
+    domains: bool = False
+    bitext: list[str] = Field(default_factory=list)
+    paired: float = Field(0.0, ge=0, lt=1)
+    dictionary: list[str] = Field(default_factory=list)
+    share: Share = Share.ALL
     cutting: Cutting = Cutting.UNIGRAM
     vocabulary: int = Field(4500, ge=1)
     layers: int = Field(4, ge=1)
@@ -62,38 +51,53 @@ class PretrainRecipe(Recipe):
     heads: int = Field(4, ge=1)
     inner: int = Field(192, ge=1)
     dropout: float = Field(0.0, ge=0, lt=1)
-    max_length: int = Field(128, ge=3)
-    masked: float = Field(0.2, gt=0, le=1)
-    alpha: float = Field(0.7, ge=0, le=1)
-    batch_tokens: int = Field(1024, ge=1)
-    steps: int = Field(6000, ge=1)
-    minutes: float | None = Field(None, gt=0)
-    learning_rate: float = Field(3e-3, gt=0)
-    weight_decay: float = 0.01
-    warmup: float = 0.1
-    schedule: Schedule = Schedule.LINEAR
 
     @model_validator(mode="after")
-    def _heads_share_the_width(self) -> Self:
+    def _fits_together(self) -> Self:
         if self.width % self.heads:
             raise ValueError(f"a width of {self.width} cannot be shared by {self.heads} heads")
+        if self.bitext and not (self.text and self.paired):
+            raise ValueError(
+                "bitext goes with text, and with the part of rows that are paired (--paired 0.5)"
+            )
+        if self.paired and self.text and not self.bitext:
+            raise ValueError("paired rows need a bitext")
+        if self.paired and not self.sharing.whole:
+            raise ValueError(
+                f"two languages cannot stand in one row when they share no more than {self.share}"
+            )
+        if self.sharing.switched and self.text and not self.dictionary:
+            raise ValueError("extra anchors need a dictionary")
+        if self.dictionary and not (self.sharing.switched and self.text):
+            raise ValueError("a dictionary goes with text of one's own and share extra-anchors")
+        if self.sharing.switched and self.rows is Rows.STREAMS:
+            raise ValueError("words are replaced in sentences, not in streams")
         return self
 
-    def training(self, **how: Any) -> TrainOptions:
-        """How it is trained."""
-        return TrainOptions(
-            learning_rate=self.learning_rate,
-            betas=(0.9, 0.98),
-            weight_decay=self.weight_decay,
-            steps=self.steps,
-            warmup=self.warmup,
-            schedule=self.schedule,
-            seed=self.seed,
-            **how,
+    @property
+    def sharing(self) -> Sharing:
+        return CONDITIONS[self.share]
+
+    def known(self) -> Self:
+        """The recipe with the fingerprints of its files, which must be there."""
+        found = text_digests(self.text, self.bitext, self.dictionary)
+        return self.model_copy(update={"inputs": found}) if found else self
+
+    def corpora(self) -> Corpora:
+        """What to read."""
+        if self.text:
+            return file_corpora(self.text, limit=self.limit, bitext=self.bitext, dictionaries=self.dictionary)
+        return world_corpora(
+            self.languages,
+            self.sentences,
+            self.seed,
+            domains=self.domains,
+            switched=self.sharing.switched,
+            pairs=self.sentences // 4 if self.paired else 0,
         )
 
-    def model(self, tokenizer: Any) -> Any:
-        """A BERT of this size with random weights, the same for the same seed."""
+    def model(self, tokenizer: Any, number: int = 0) -> Any:
+        """A BERT of this size with random weights, the same for the same seed and number."""
         config = BertConfig(
             vocab_size=len(tokenizer),
             hidden_size=self.width,
@@ -106,16 +110,8 @@ class PretrainRecipe(Recipe):
             pad_token_id=tokenizer.pad_token_id,
         )
         with torch.random.fork_rng():
-            torch.manual_seed(self.seed)
+            torch.manual_seed(self.seed + 1000 * number)
             return BertForMaskedLM(config)
-
-
-@dataclass(frozen=True)
-class PretrainRun:
-    """What was written: an encoder, and how well it guesses hidden pieces of text it has not read."""
-
-    folder: Path
-    results: Sequence[Result]
 
 
 def pretrain(
@@ -129,105 +125,93 @@ def pretrain(
     tensorboard: bool = False,
     **settings: object,
 ) -> PretrainRun:
-    """Train a masked language model of the world and write it; settings as in `PretrainRecipe`.
+    """Train a masked language model and write it; settings as in `PretrainRecipe`.
 
     Until it is written, checkpoints lie in a hidden folder beside `out`, from which `resume` goes on. Started
     by torchrun, every process runs this, and the first one writes.
     """
-    recipe, folder = PretrainRecipe.build(**settings), Path(out)
-    if not is_done(folder, recipe.digest(), overwrite=overwrite):
-        options = recipe.training(
-            cpu=Device.parse(device) is Device.CPU,
-            processes=processes,
-            save_every=save_every,
-            tensorboard=tensorboard,
+    recipe = PretrainRecipe.build(**settings).known()
+
+    def make() -> Making:
+        corpora = recipe.corpora()
+        return _Made.of(recipe, corpora).making(recipe, corpora)
+
+    how = {"processes": processes, "save_every": save_every, "tensorboard": tensorboard}
+    return modelled(recipe, out, make, overwrite=overwrite, resume=resume, device=device, **how)
+
+
+@dataclass(frozen=True, eq=False)
+class _Made:
+    """Models and tokenizers by language, and the texts that they learn from."""
+
+    languages: Sequence[str]
+    models: Sequence[Any]
+    cuts: Sequence[Cut]
+    readers: Sequence[Reader]
+    maskers: Sequence[Masker]
+
+    @classmethod
+    def of(cls, recipe: PretrainRecipe, corpora: Corpora) -> _Made:
+        sharing, texts = recipe.sharing, corpora.texts
+        cuts = train_tokenizers(
+            texts, recipe.vocabulary, recipe.cutting, sharing.pieces, max_length=recipe.max_length
         )
-        _pretrain(recipe, options, folder, work_folder(folder, recipe, resume=resume, overwrite=overwrite))
-    return PretrainRun(folder, load_results(folder / "results.jsonl"))
-
-
-def world_texts(recipe: PretrainRecipe, count: int, first: int = 0) -> list[Sentences]:
-    """A draw of the world for each language, none the translation of another."""
-    begin = WORLD_SEED * (recipe.seed + 1) + first
-    return [
-        world_sentences(count, language, seed=begin + place)
-        for place, language in enumerate(recipe.languages)
-    ]
-
-
-def _pretrain(recipe: PretrainRecipe, options: TrainOptions, folder: Path, work: Path) -> None:
-    with running(recipe, folder) if first_process() else nullcontext() as run:
-        texts = world_texts(recipe, recipe.sentences)
-        tokenizer = train_tokenizer(texts, recipe.vocabulary, recipe.cutting, max_length=recipe.max_length)
-        reader = Reader(tokenizer, limit=recipe.max_length)
-        task = MaskedLanguageModel(
-            recipe.model(tokenizer),
-            [reader.layout(text) for text in texts],
-            Masker.of(tokenizer, recipe.masked),
-            MaskedOptions(recipe.batch_tokens, recipe.alpha, recipe.seed),
+        models = sharing_models(
+            lambda number: recipe.model(cuts[number].tokenizer, number),
+            len(texts),
+            sharing.separate(recipe.layers),
+            softmax=sharing.own_embeddings,
         )
-        log = train(task, _bounded(recipe, options, task, work), work, resume=True)
-        if run is not None:
-            with quiet():
-                task.model.save_pretrained(run.folder)
-                tokenizer.save_pretrained(run.folder)
-            held_out = [reader.layout(text) for text in world_texts(recipe, HELD_OUT, PLACES)]
-            save_results(run.folder / "results.jsonl", _results(recipe, task, held_out))
-            write_json(run.folder / "artifacts" / "training.json", _told(log))
-            keep_records(work, run.folder)
-    if first_process():
-        shutil.rmtree(work)
-    # The others read what the first has written.
-    wait_for_all()
+        maskers = [Masker.of(cut.tokenizer, recipe.masked) for cut in cuts]
+        if not sharing.whole:
+            maskers = [replace(one, ordinary=cut.own) for one, cut in zip(maskers, cuts, strict=True)]
+        # One reader for a tokenizer that languages share: it remembers how words are cut.
+        held = {id(cut.tokenizer): Reader(cut.tokenizer, limit=recipe.max_length) for cut in cuts}
+        readers = [held[id(cut.tokenizer)] for cut in cuts]
+        return cls(corpora.languages, models, cuts, readers, maskers)
 
+    def learned(self, recipe: PretrainRecipe, corpora: Corpora) -> list[Learned]:
+        """Every text with its model; pairs last."""
+        found = [
+            Learned(self._text(recipe, corpora, number, text), self.models[number], self.maskers[number])
+            for number, text in enumerate(corpora.texts)
+        ]
+        for pair in corpora.pairs:
+            a, b = (self.languages.index(code) for code in pair.languages)
+            sides = self.readers[a].layout(pair.source), self.readers[b].layout(pair.target)
+            rows = Paired.of(*sides, self.readers[a].pair, recipe.max_length)
+            found.append(Learned(rows, self.models[0], self.maskers[0], paired=True))
+        return found
 
-def _bounded(
-    recipe: PretrainRecipe, options: TrainOptions, task: MaskedLanguageModel, work: Path
-) -> TrainOptions:
-    """The options with the steps that fit into the minutes given, which stay the same when resumed."""
-    if recipe.minutes is None:
-        return options
-    plan, crew = work / "plan.json", start(options)[1]
-    if not plan.is_file():
-        own = 60 * recipe.minutes / _seconds(task, options)
-        steps = max(1, int(crew.total(own) / crew.size))
-        if crew.rank == 0:
-            write_json(plan, {"steps": steps})
-        crew.wait()
-    return replace(options, steps=read_json(plan)["steps"])
+    def _text(self, recipe: PretrainRecipe, corpora: Corpora, number: int, text: Sentences) -> MaskedText:
+        reader = self.readers[number]
+        if corpora.translations is not None:
+            whole, switcher = switchable(text, corpora.translations.get(text.language, {}))
+            return Switched(whole, reader, switcher)
+        layout = reader.layout(text)
+        return Plain(streamed(layout, layout.frame.tail) if recipe.rows is Rows.STREAMS else layout)
 
+    def scored(self, texts: Sequence[Sentences]) -> list[Learned]:
+        """Held-out sentences as they are."""
+        held = zip(self.readers, texts, self.models, self.maskers, strict=True)
+        return [Learned(Plain(reader.layout(text)), *more) for reader, text, *more in held]
 
-def _seconds(task: MaskedLanguageModel, options: TrainOptions) -> float:
-    """How long a step takes, by some steps of a copy of the model."""
-    copy = MaskedLanguageModel(deepcopy(task.model), task.texts, task.masker, task.options)
-    with tempfile.TemporaryDirectory() as folder:
-        log = train(copy, replace(options, steps=2 * TIMED, tensorboard=False), Path(folder))
-    return float(np.mean([record["seconds"] for record in log.history[TIMED:]]))
+    def save(self, folder: Path, sharing: Sharing, layers: int) -> None:
+        """An ordinary checkpoint; one a language where they share less than everything or cut words apart."""
+        with quiet():
+            if len({id(cut.tokenizer) for cut in self.cuts}) == 1:
+                self.models[0].save_pretrained(folder)
+                self.cuts[0].tokenizer.save_pretrained(folder)
+                return
+            for code, model, cut in zip(self.languages, self.models, self.cuts, strict=True):
+                model.save_pretrained(folder / PARTS / code)
+                cut.tokenizer.save_pretrained(folder / PARTS / code)
+            LanguagesFile(tuple(self.languages), tuple(sharing.separate(layers))).write(folder)
 
-
-def _results(
-    recipe: PretrainRecipe, task: MaskedLanguageModel, held_out: Sequence[Layout]
-) -> Iterator[Result]:
-    """How well hidden pieces of each language are guessed."""
-    shared: dict[str, Any] = {
-        "task": "masked",
-        "encoder": f"{recipe.layers}x{recipe.width}",
-        "seed": recipe.seed,
-        "signature": signature(task="masked", share=recipe.masked, recipe=recipe.digest()[:12]),
-    }
-    for language, text in zip(recipe.languages, held_out, strict=True):
-        score = masked_score(task.model, text, task.masker, seed=recipe.seed)
-        for metric in ("accuracy", "loss", "commonest"):
-            value, pair = getattr(score, metric), (language, language)
-            yield Result(metric=metric, value=value, languages=pair, count=score.count, **shared)
-
-
-def _told(log: TrainLog) -> dict[str, Any]:
-    """What the training took."""
-    seconds, pieces = (sum(record[name] for record in log.history) for name in ("seconds", "units"))
-    return {
-        "steps": log.steps,
-        "pieces": pieces,
-        "seconds": round(seconds, 1),
-        "pieces a second": round(pieces / seconds),
-    }
+    def making(self, recipe: PretrainRecipe, corpora: Corpora) -> Making:
+        """What is trained, scored and written."""
+        return Making(
+            MaskedLanguageModel(self.learned(recipe, corpora), recipe.reading(recipe.paired)),
+            dict(zip(self.languages, self.scored(corpora.held_out), strict=True)),
+            lambda folder: self.save(folder, recipe.sharing, recipe.layers),
+        )

@@ -10,6 +10,7 @@ from itertools import zip_longest
 import numpy as np
 
 from calque.align.sources import DictionaryAnchors, identical_words
+from calque.encoders.bylanguage import LanguageEncoders
 from calque.encoders.static import StaticEncoder
 from calque.encoders.wordtypes import Types, innermost
 from calque.errors import BadSetting
@@ -34,7 +35,7 @@ class Seeds:
     """What verbs are given to pair word types by, and the types themselves.
 
     Means are taken over `texts`, or else over the text of `pairs`; static vectors need neither, and layer 0
-    of words in one piece needs only the dictionary.
+    of words in one piece needs only the dictionary. With `alone` words are taken so wherever there is a text.
     """
 
     encoder: Encoder
@@ -44,11 +45,19 @@ class Seeds:
     dictionaries: Sequence[str] = ()
     languages: LanguagePair | None = None
     most: int | None = None
+    alone: bool = False
+
+    def __post_init__(self) -> None:
+        if self.alone and self.layers != (0,):
+            raise BadSetting(
+                f"embeddings are layer 0, and layers {', '.join(map(str, self.layers))} are asked for",
+                remedy="--layers 0, or --supervision dictionary for means over a text at any layer",
+            )
 
     def sources(self, supervision: str) -> Iterator[PairSource]:
         """What is paired, one source a set."""
         for one, sides in zip(self.sets, self.types, strict=True):
-            if supervision == "dictionary":
+            if supervision in ("dictionary", "embeddings"):
                 if one.dictionary is None:
                     raise BadSetting("no dictionary", remedy="--dictionary FILE in MUSE format")
                 yield DictionaryAnchors(one.dictionary, sides)
@@ -82,10 +91,11 @@ class Seeds:
         ]
 
     def _two(self) -> LanguagePair:
-        """The languages as given, or those of two texts or two tables."""
+        """The languages as given, or those of two texts, two tables or two encoders."""
         core = innermost(self.encoder)
-        tables = list(core.tables) if isinstance(core, StaticEncoder) else []
-        told = self.languages or [*self.texts.files] or tables
+        tables = [*core.tables] if isinstance(core, StaticEncoder) else []
+        parts = [*core.parts] if isinstance(core, LanguageEncoders) else []
+        told = self.languages or [*self.texts.files] or tables or parts
         if len(told) != 2:
             raise BadSetting("which two languages?", remedy="--languages en de")
         return check_language(told[0]), check_language(told[1])
@@ -101,7 +111,7 @@ class Seeds:
         static = isinstance(innermost(self.encoder), StaticEncoder) and not self.texts.files
         text = None if static else one.texts.of(language, one.languages)
         words = one.dictionary.words()[side] if one.dictionary is not None else []
-        alone = text is None and words and self.layers == (0,)
+        alone = self.alone or (text is None and words and self.layers == (0,))
         kind = TypeVector.STATIC if static else TypeVector.EMBEDDINGS if alone else TypeVector.ANCHORS
         return word_types(kind, [self.encoder], language, text, words, WordsOptions(most=self.most))
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from calque.encoders.aligned import AlignedEncoder
+from calque.encoders.bylanguage import LanguageEncoders, PieceReader
 from calque.encoders.encoder import EncoderOptions, HuggingFaceEncoder, choose_device, choose_dtype
 from calque.encoders.hub import model_directory, weights_digest
 from calque.encoders.open import open_encoder
@@ -58,8 +59,7 @@ def save_task_model(folder: Path, learner: Learner, model: TaskModel, recipe: Tr
     told = recipe.model_dump(mode="json", exclude_none=True, include=set(_SETTINGS))
     told |= {"labels": list(learner.labels.names), "space": learner.space.name, "ordinary": False}
     if learner.regime is Regime.FINETUNE:
-        kind, plain = learner.options.head, not learner.space.name and recipe.layers in ("last", "-1")
-        told["ordinary"] = plain and save_ordinary(folder, learner.encoder, model, kind, learner.labels)
+        told["ordinary"] = _saved_ordinary(folder, learner, model, recipe)
         if not told["ordinary"]:
             learner.encoder.save(folder)
     else:
@@ -69,6 +69,14 @@ def save_task_model(folder: Path, learner: Learner, model: TaskModel, recipe: Tr
             {name: one.detach().cpu().contiguous() for name, one in model.state_dict().items()}, folder / HEAD
         )
     write_json(folder / TASK, told)
+
+
+def _saved_ordinary(folder: Path, learner: Learner, model: TaskModel, recipe: TransferRecipe) -> bool:
+    """Whether it could be written as one `AutoModelFor…`; nothing is written otherwise."""
+    plain = not learner.space.name and recipe.layers in ("last", "-1")
+    if not plain or not isinstance(learner.encoder, HuggingFaceEncoder):
+        return False
+    return save_ordinary(folder, learner.encoder, model, learner.options.head, learner.labels)
 
 
 #: What a model that others trained is.
@@ -126,10 +134,10 @@ def opened_model(spec: str, options: EncoderOptions, task: Task | None = None) -
     )
 
 
-def read_by(encoder: Encoder) -> HuggingFaceEncoder:
+def read_by(encoder: Encoder) -> PieceReader:
     """What reads the pieces, under the maps that an aligned encoder may have."""
     inner = encoder.inner if isinstance(encoder, AlignedEncoder) else encoder
-    if not isinstance(inner, HuggingFaceEncoder):
+    if not isinstance(inner, HuggingFaceEncoder | LanguageEncoders):
         raise BadSetting(f"{encoder.name} does not read pieces", remedy="give a Hugging Face encoder")
     return inner
 

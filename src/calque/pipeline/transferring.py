@@ -10,10 +10,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from calque.align.continual import ContinualAlignment
 from calque.align.presets import load_preset
 from calque.encoders.aligned import AlignedEncoder
+from calque.encoders.bylanguage import LanguageEncoders, PieceReader
 from calque.encoders.encoder import HuggingFaceEncoder
 from calque.encoders.open import open_encoder
+from calque.encoders.specs import short_name
+from calque.encoders.wordtypes import innermost
 from calque.errors import BadSetting
 from calque.files import atomic_directory, finished, is_done, read_json, write_json
 from calque.pipeline.continual import continual
@@ -34,7 +38,7 @@ from calque.transfer.learner import Learner, Regime
 from calque.transfer.task import Labels, Task, known_labels
 from calque.transfer.tasks import task_named
 from calque.transfer.vectors import Space
-from calque.types import Result
+from calque.types import Encoder, Result
 
 DATA = "data.json"
 #: What differs between seeds. The text and the alignment are the same for all of them.
@@ -122,6 +126,7 @@ class _Job:
         data = data.each(lambda one: known_labels(one, task, labels, skip_bad=recipe.skip_bad))
         _check_selection(recipe, data)
         encoder = held.encoder if held is not None else open_for(str(recipe.encoder), recipe.options(device))
+        _check_by_language(recipe, encoder, data)
         inputs = data.fingerprints() | {"encoder": encoder.fingerprint}
         if held is not None:
             inputs["model"] = held.fingerprint
@@ -143,8 +148,12 @@ class _Job:
         wait_for_all()
 
     def _seeds(self, parts: Path) -> None:
-        groups, began = self._groups(), time.monotonic()
+        encoder, began = self._opened(), time.monotonic()
+        groups = self._groups(encoder)
         say(self._announced(groups))
+        if self.recipe.regime is Regime.FINETUNE and self.data.train:
+            _tell_held(encoder)
+        del encoder
         for done, seed in enumerate(self.recipe.seeds, 1):
             for group in groups:
                 self._seed(parts, seed, group)
@@ -180,9 +189,8 @@ class _Job:
             write_json(marker, {"digest": self.recipe.digest()})
         return parts
 
-    def _groups(self) -> list[_Group]:
+    def _groups(self, encoder: Any) -> list[_Group]:
         """Tests that share a trained model: those whose languages meet the training's in one space."""
-        encoder = self._opened()
         found: dict[str, list[Labelled[Any]]] = {}
         for data in self.data.test:
             found.setdefault(self._space(encoder, data).name, []).append(data)
@@ -265,16 +273,25 @@ class _Job:
                 options,
                 here / "training",
                 batch=recipe.batch or 32,
-                auxiliary=continual(recipe, inner, seed, self.device) if recipe.continual else None,
+                auxiliary=self._continual(inner, seed),
             )
         return learner, model, log
 
-    def _hold(self, encoder: HuggingFaceEncoder, seed: int, undo: ExitStack) -> None:
+    def _continual(self, encoder: PieceReader, seed: int) -> ContinualAlignment | None:
+        """The loss that goes on beside the task's, where one is asked for."""
+        if not self.recipe.continual or not isinstance(encoder, HuggingFaceEncoder):
+            return None
+        return continual(self.recipe, encoder, seed, self.device)
+
+    def _hold(self, encoder: PieceReader, seed: int, undo: ExitStack) -> None:
         """Adapters and frozen parts; `undo` makes the encoder an ordinary one again."""
-        if self.recipe.lora:
+        if isinstance(encoder, LanguageEncoders):
+            encoder.hold_separate()
+        elif self.recipe.lora:
             lora = add_lora(encoder, rank=self.recipe.lora, alpha=self.recipe.lora_alpha, seed=seed)
             undo.callback(lora.merge)
-        freeze(encoder, embeddings=self.recipe.freeze_embeddings, layers=self.recipe.freeze_layers)
+        for part in encoder.parts.values() if isinstance(encoder, LanguageEncoders) else [encoder]:
+            freeze(part, embeddings=self.recipe.freeze_embeddings, layers=self.recipe.freeze_layers)
 
     def _test(self, learner: Learner, model: TaskModel, data: Labelled[Any], folder: Path, seed: int) -> None:
         tested = learner.test(model, data)
@@ -394,7 +411,46 @@ def spoken(data: Labelled[Any]) -> Iterator[str]:
 
 
 def _short(recipe: TransferRecipe) -> str:
-    return Path(recipe.model or recipe.encoder or "").name
+    return short_name(recipe.model or recipe.encoder or "")
+
+
+def _check_by_language(recipe: TransferRecipe, encoder: Encoder, data: TaskData) -> None:
+    """Refuse what encoders by language cannot do: rows in two languages, and training what is not shared."""
+    inner = innermost(encoder)
+    if not isinstance(inner, LanguageEncoders):
+        return
+    for one in (*data.train, *data.dev, *data.test):
+        codes = list(spoken(one))
+        if len(codes) > 1:
+            raise BadSetting(
+                f"items in {' and '.join(codes)} at once, which encoders by language cannot read in one row",
+                where=one.origin or None,
+                remedy="items of one language each, or one encoder for all languages",
+            )
+        inner.speaking(codes[0])
+    if recipe.regime is Regime.FEATURES or not data.train:
+        return
+    if not inner.shared():
+        raise BadSetting(
+            f"{inner.name} has nothing that its languages share: what one learns, the others would not know",
+            remedy="--regime features, over maps that calque align learned",
+        )
+    if recipe.lora or recipe.continual:
+        raise BadSetting(
+            f"{'--lora' if recipe.lora else '--continual'} is not for encoders by language",
+            remedy="leave it out; what belongs to one language is frozen anyway",
+        )
+
+
+def _tell_held(encoder: Encoder) -> None:
+    """Say how much of encoders by language is trained."""
+    inner = innermost(encoder)
+    if isinstance(inner, LanguageEncoders):
+        count = sum(parameter.numel() for parameter in inner.shared())
+        say(
+            f"{count:,} weights that {', '.join(inner.parts)} share are trained; "
+            f"what belongs to one language is frozen ({', '.join(inner.separate or ()) or 'nothing'})"
+        )
 
 
 def _check_selection(recipe: TransferRecipe, data: TaskData) -> None:

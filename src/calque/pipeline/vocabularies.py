@@ -175,7 +175,7 @@ def word_types(
         if not single.any():
             raise BadInput(
                 f"none of {len(forms)} {language} words is a single piece",
-                remedy="--vectors anchors takes any",
+                remedy="means over a text take any: --vectors anchors, to align --supervision dictionary",
             )
         forms = [forms[i] for i in np.flatnonzero(single).tolist()]
     return Types.of_words(language, forms, fold=options.fold, most=options.most)

@@ -25,8 +25,8 @@ class Hidden(NamedTuple):
 class Masker:
     """BERT's masking: of the pieces asked for, 80 % become `mask`, 10 % any ordinary piece, 10 % stay.
 
-    Shape: ordinary (vocabulary,), the pieces that are no specials. Only these are asked for; the random ones
-    are drawn from all of them, whatever the language.
+    Shape: ordinary (vocabulary,), the pieces that may be asked for and drawn at random: all but specials,
+    whatever the language, or those of one language.
 
     >>> masker = Masker(mask=1, ordinary=np.array([False, False, True, True]), share=0.5)
     >>> masker.hide(np.array([[0, 2, 3, 2, 0]]), np.random.default_rng(0)).labels.tolist()

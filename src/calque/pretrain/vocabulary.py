@@ -1,4 +1,4 @@
-"""A tokenizer of one's own: one vocabulary over the words of all languages.
+"""Tokenizers of one's own: one vocabulary over the words of all languages, or one for each.
 
 Words come split and are taken as they are, case and all. The same text gives the same tokenizer, to the bit.
 """
@@ -6,16 +6,19 @@ Words come split and are taken as they are, case and all. The same text gives th
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import sentencepiece
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import PreTrainedTokenizerFast
 
 from calque.errors import BadInput, BadSetting
 from calque.recipe import Choice
-from calque.types import Sentences
+from calque.types import Flags, Sentences
 
 PAD, UNKNOWN, FIRST, LAST, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPECIALS = [PAD, UNKNOWN, FIRST, LAST, MASK]
@@ -45,7 +48,110 @@ def train_tokenizer(
         raise BadSetting(
             f"a vocabulary of {size} pieces for {len(letters)} characters", remedy=f"at least {least}"
         )
-    backend = _BACKENDS[cutting](texts, size, letters)
+    return _fast(_BACKENDS[cutting](texts, size, letters), max_length)
+
+
+class Pieces(Choice):
+    """How the pieces of several languages are numbered.
+
+    joint: one vocabulary over all their words. union: one a language, and equal pieces have one number.
+    apart: one a language, and only special tokens have a number in common. own: each language counts for
+    itself, because its model has embeddings of its own.
+    """
+
+    JOINT = "joint"
+    UNION = "union"
+    APART = "apart"
+    OWN = "own"
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """A language's tokenizer, and which numbers are pieces of its own, specials left out. Shape: own (n,)."""
+
+    tokenizer: PreTrainedTokenizerFast
+    own: Flags
+
+
+def train_tokenizers(
+    texts: Sequence[Sentences], size: int, cutting: Cutting, pieces: Pieces, *, max_length: int = 512
+) -> list[Cut]:
+    """A tokenizer for each text; not joint, each has an equal part of the `size` pieces.
+
+    Tokenizers that share numbers hold a piece of another language under its language's name, so that it is
+    never found in text.
+    """
+    if pieces is Pieces.JOINT:
+        joint = train_tokenizer(texts, size, cutting, max_length=max_length)
+        return [Cut(joint, _ordinary(len(joint)))] * len(texts)
+    each = [
+        train_tokenizer([text], size // len(texts), cutting, max_length=max_length).backend_tokenizer
+        for text in texts
+    ]
+    if pieces is Pieces.OWN:
+        return [Cut(_fast(one, max_length), _ordinary(one.get_vocab_size())) for one in each]
+    numbers = _numbered([one.get_vocab() for one in each], shared=pieces is Pieces.UNION)
+    names = _names(numbers, [text.language for text in texts])
+    return [
+        Cut(
+            _fast(_renumbered(one, own, names), max_length),
+            _ordinary(len(names)) & _marked_by(own, len(names)),
+        )
+        for one, own in zip(each, numbers, strict=True)
+    ]
+
+
+def _numbered(vocabularies: Sequence[Mapping[str, int]], *, shared: bool) -> list[dict[str, int]]:
+    """The pieces of each language with numbers that count through all of them; specials come first.
+
+    >>> _numbered([{"[PAD]": 0, "a": 5}, {"[PAD]": 0, "b": 5, "a": 6}], shared=True)
+    [{'[PAD]': 0, 'a': 5}, {'[PAD]': 0, 'b': 6, 'a': 5}]
+    """
+    known: dict[str, int] = {}
+    held, count = [], len(SPECIALS)
+    for vocabulary in vocabularies:
+        own = {piece: number for number, piece in enumerate(SPECIALS) if piece in vocabulary}
+        for piece in sorted(set(vocabulary) - set(SPECIALS), key=vocabulary.__getitem__):
+            if not shared or piece not in known:
+                known[piece] = count
+                count += 1
+            own[piece] = known[piece]
+        held.append(own)
+    return held
+
+
+def _names(numbers: Sequence[Mapping[str, int]], languages: Sequence[str]) -> dict[int, str]:
+    """What a number is called where it is no piece of one's own: its first language and its piece."""
+    names: dict[int, str] = {}
+    for own, language in zip(numbers, languages, strict=True):
+        for piece, number in own.items():
+            names.setdefault(number, f"⟨{language}⟩{piece}")
+    return names
+
+
+def _renumbered(backend: Any, own: Mapping[str, int], names: Mapping[int, str]) -> Any:
+    """The same tokenizer with other numbers for its pieces, and names for the numbers of other languages."""
+    whole = json.loads(backend.to_str())
+    model, mine = whole["model"], {number: piece for piece, number in own.items()}
+    called = [mine.get(number, names[number]) for number in range(len(names))]
+    if isinstance(model["vocab"], dict):
+        model["vocab"] = {piece: number for number, piece in enumerate(called)}
+    else:
+        scores = dict(model["vocab"])
+        model["vocab"] = [[piece, scores.get(piece, min(scores.values()))] for piece in called]
+    return Tokenizer.from_str(json.dumps(whole))
+
+
+def _ordinary(size: int) -> Flags:
+    return np.arange(size) >= len(SPECIALS)
+
+
+def _marked_by(own: Mapping[str, int], size: int) -> Flags:
+    return np.isin(np.arange(size), list(own.values()))
+
+
+def _fast(backend: Any, max_length: int) -> PreTrainedTokenizerFast:
+    """As Hugging Face has it, with special tokens around one text and two."""
     ends = [(token, backend.token_to_id(token)) for token in (FIRST, LAST)]
     backend.post_processor = processors.TemplateProcessing(
         single=f"{FIRST} $A {LAST}", pair=f"{FIRST} $A {LAST} $B:1 {LAST}:1", special_tokens=ends

@@ -63,7 +63,7 @@ def guess_format(paths: Sequence[str]) -> BitextFormat:
         return BitextFormat.CONLLU if treebanks else BitextFormat.LINES
     if len(paths) != 1:
         raise BadSetting(f"{len(paths)} files for a bitext", remedy="give one file, or one a language")
-    if paths[0].startswith(_DATASET):
+    if is_dataset(paths[0]):
         return BitextFormat.DATASET
     return _BY_SUFFIX.get(bare_suffix(paths[0])) or _guess_by_content(paths[0])
 
@@ -302,6 +302,24 @@ def _read_dataset(paths: Sequence[str], languages: tuple[str, str]) -> Iterator[
             for language in languages:
                 _need(sides, language, path)
         yield RawPair(number, str(_of(sides, languages[0]) or ""), str(_of(sides, languages[1]) or ""))
+
+
+def is_dataset(path: str) -> bool:
+    """Whether this names a dataset and no file."""
+    return path.startswith(_DATASET)
+
+
+def dataset_texts(path: str) -> Iterator[str]:
+    """The text of every row of a dataset: its first column of a usual name, line by line."""
+    for row in _rows(path):
+        column = next((name for name in ("text", "sentence", "content", "document") if name in row), None)
+        if column is None:
+            raise BadInput(
+                "no column text, sentence, content or document",
+                where=path,
+                remedy="it holds " + ", ".join(row),
+            )
+        yield from str(row[column]).splitlines()
 
 
 def _rows(path: str) -> Iterable[Mapping[str, Any]]:

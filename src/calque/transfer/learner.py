@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from calque.encoders.bylanguage import PieceReader
 from calque.encoders.cached import CachedEncoder
-from calque.encoders.encoder import HuggingFaceEncoder
 from calque.files import cache_limit
 from calque.progress import say
 from calque.recipe import Choice
@@ -59,11 +59,12 @@ class Tested(NamedTuple):
 class Learner:
     """A task, an encoder, and how the one is read by the other.
 
+    Of encoders by language each reads the items of its own.
     `space` is where vectors of all languages are taken before the head sees them.
     """
 
     task: Task
-    encoder: HuggingFaceEncoder
+    encoder: PieceReader
     regime: Regime
     labels: Labels
     reading: Reading
@@ -92,24 +93,25 @@ class Learner:
 
     def prepare(self, data: Labelled[Any]) -> Prepared:
         """Rows and labels of these items."""
-        return self.task.prepare(data, self.labels, self.encoder.reader, self.reading)
+        reader = self.encoder.speaking(data.language).reader
+        return self.task.prepare(data, self.labels, reader, self.reading)
 
     def material(self, prepared: Prepared) -> Material:
         """Items to learn from or to predict; frozen vectors are computed here, or found in the cache."""
         return Material(self._vectors(prepared), prepared.gold)
 
     def _vectors(self, prepared: Prepared) -> Vectors:
+        encoder = self.encoder.speaking("/".join(prepared.inputs.languages))
         if self.regime is Regime.FINETUNE:
-            return Live(self.encoder, prepared.inputs, self.space, self.pooling)
+            return Live(encoder, prepared.inputs, self.space, self.pooling)
         size = len(prepared.inputs.rows.units) * len(self.space.layers) * self.encoder.width * 2
         if size > cache_limit():
             say(
                 f"vectors of {size / 1e9:,.0f} GB do not fit the cache (CALQUE_CACHE_GB): "
                 "they are computed for each batch"
             )
-            return Live(self.encoder, prepared.inputs, self.space, self.pooling, frozen=True)
-        cached = CachedEncoder(self.encoder)
-        return Kept(cached, prepared.inputs, self.space, self.pooling, self.encoder.device)
+            return Live(encoder, prepared.inputs, self.space, self.pooling, frozen=True)
+        return Kept(CachedEncoder(encoder), prepared.inputs, self.space, self.pooling, encoder.device)
 
     def learn(
         self,

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from calque.encoders.spans import batches, ragged
-from calque.progress import bar
+from calque.progress import bar, say
 from calque.training.batches import bucketed
 from calque.training.crew import Crew
 from calque.training.loop import GradientTerm, Taken
@@ -21,6 +21,8 @@ from calque.types import Flags, Longs
 
 #: Units, padding included, that are decoded at once.
 DECODED = 8192
+#: A loss beside the task's that is so many times its size is told of.
+HEAVY = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +120,7 @@ class TransferTask:
         auxiliary: Auxiliary | None = None,
     ) -> None:
         self.model, self.materials, self.batch, self.seed = model, materials, batch, seed
-        self.auxiliary = auxiliary
+        self.auxiliary, self._weighed = auxiliary, False
         self.modules: dict[str, torch.nn.Module] = {"model": model}
         if encoder is not None:
             self.modules["encoder"] = encoder
@@ -149,9 +151,20 @@ class TransferTask:
         watched: dict[str, float] = {}
         if self.auxiliary is not None:
             other = self.auxiliary.step(batch.other, crew)
+            self._weigh(losses, other.losses)
             losses |= other.losses
             watched |= other.watched
         return Taken(losses, len(share), watched)
+
+    def _weigh(self, *both: Mapping[str, torch.Tensor]) -> None:
+        """Say once where the other loss leaves the task no say."""
+        task, other = (float(sum(one.detach() for one in held.values())) for held in both)
+        if not self._weighed and other > HEAVY * task > 0:
+            say(
+                f"what goes on beside the task weighs {other / task:.0f} times as much as the task: "
+                "a lower --alpha, or an encoder that was aligned as --continual-preset aligns"
+            )
+        self._weighed = True
 
     def _loss(self, rows: Longs, device: torch.device) -> tuple[torch.Tensor, int]:
         summed, counted = torch.zeros((), device=device), 0

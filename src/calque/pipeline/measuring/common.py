@@ -13,7 +13,7 @@ from pydantic import Field
 
 from calque.encoders.aligned import AlignedEncoder
 from calque.encoders.open import trained_prefix
-from calque.encoders.static import is_static_spec, parse_static_spec
+from calque.encoders.specs import short_name
 from calque.errors import BadSetting
 from calque.files import is_done, read_json, write_json
 from calque.links.pharaoh import is_pud, read_pud
@@ -101,14 +101,8 @@ def default_labels(specs: Sequence[str]) -> list[str]:
     >>> default_labels(["runs/aligned", "en=vectors/en.vec,de=vectors/de.vec"])
     ['aligned', 'en.vec+de.vec']
     """
-    short = [_short(spec) for spec in specs]
+    short = [short_name(spec) for spec in specs]
     return [spec if short.count(name) > 1 else name for spec, name in zip(specs, short, strict=True)]
-
-
-def _short(spec: str) -> str:
-    if is_static_spec(spec):
-        return "+".join(path.name for path in parse_static_spec(spec).values())
-    return Path(spec).name or spec
 
 
 def meeting(opened: Mapping[str, Encoder], languages: tuple[str, str]) -> dict[str, Encoder]:

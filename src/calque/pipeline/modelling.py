@@ -1,0 +1,184 @@
+"""What all masked language modelling shares: settings, steps that fit a time, scores, and a folder."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from calque.files import is_done, read_json, write_json
+from calque.pipeline.runs import keep_records, running, work_folder
+from calque.pretrain.masked import Learned, MaskedLanguageModel, MaskedOptions, masked_score
+from calque.pretrain.texts import Rows
+from calque.recipe import Device, Recipe
+from calque.stats.signature import signature
+from calque.store import load_results, save_results
+from calque.training.crew import first_process, wait_for_all
+from calque.training.loop import TrainLog, TrainOptions, start, train
+from calque.training.schedule import Schedule
+from calque.types import Result
+
+#: Steps that are timed to find out how many fit into the minutes given.
+TIMED = 20
+
+
+class MaskedRecipe(Recipe):
+    """Settings of every training of a masked language model.
+
+    `text` are files by language. `masked` is the share of pieces to guess; languages are drawn in proportion
+    to their size^alpha. With `minutes`, some steps are timed first and as many are taken as fit; two such
+    runs may differ.
+    """
+
+    places: ClassVar[frozenset[str]] = frozenset({"text", "bitext", "dictionary", "encoder"})
+
+    text: list[str] = Field(default_factory=list)
+    limit: int | None = Field(None, ge=1)
+    rows: Rows = Rows.SENTENCES
+    max_length: int = Field(128, ge=3)
+    masked: float = Field(0.2, gt=0, le=1)
+    alpha: float = Field(0.7, ge=0, le=1)
+    batch_tokens: int = Field(1024, ge=1)
+    steps: int = Field(6000, ge=1)
+    minutes: float | None = Field(None, gt=0)
+    learning_rate: float = Field(3e-3, gt=0)
+    weight_decay: float = 0.01
+    warmup: float = 0.1
+    schedule: Schedule = Schedule.LINEAR
+
+    def training(self, **how: Any) -> TrainOptions:
+        """How it is trained."""
+        return TrainOptions(
+            learning_rate=self.learning_rate,
+            betas=(0.9, 0.98),
+            weight_decay=self.weight_decay,
+            steps=self.steps,
+            warmup=self.warmup,
+            schedule=self.schedule,
+            seed=self.seed,
+            **how,
+        )
+
+    def reading(self, paired: float = 0.0) -> MaskedOptions:
+        """How text becomes batches."""
+        return MaskedOptions(self.batch_tokens, self.alpha, paired, self.seed)
+
+
+class Making(NamedTuple):
+    """What is trained; held-out text by language with the model that is scored on it; how to write it.
+
+    `figures` are more results than how well pieces are guessed, by language and metric.
+    """
+
+    task: MaskedLanguageModel
+    scored: Mapping[str, Learned]
+    save: Callable[[Path], None]
+    figures: Mapping[tuple[str, str], float] = {}
+
+
+@dataclass(frozen=True)
+class PretrainRun:
+    """What was written: an encoder, and how well it guesses hidden pieces of text it has not read."""
+
+    folder: Path
+    results: Sequence[Result]
+
+
+def modelled(
+    recipe: MaskedRecipe,
+    out: str | Path,
+    make: Callable[[], Making],
+    *,
+    overwrite: bool = False,
+    resume: bool = False,
+    device: str = "auto",
+    **how: Any,
+) -> PretrainRun:
+    """The run of this recipe: read where it stands already, otherwise trained and written."""
+    folder = Path(out)
+    if not is_done(folder, recipe.digest(), overwrite=overwrite):
+        options = recipe.training(cpu=Device.parse(device) is Device.CPU, **how)
+        work = work_folder(folder, recipe, resume=resume, overwrite=overwrite)
+        _train(recipe, options, folder, work, make)
+    return PretrainRun(folder, load_results(folder / "results.jsonl"))
+
+
+def _train(
+    recipe: MaskedRecipe, options: TrainOptions, folder: Path, work: Path, make: Callable[[], Making]
+) -> None:
+    with running(recipe, folder) if first_process() else nullcontext() as run:
+        making = make()
+        log = train(making.task, _bounded(recipe, options, making.task, work), work, resume=True)
+        if run is not None:
+            making.save(run.folder)
+            save_results(run.folder / "results.jsonl", _results(recipe, making))
+            write_json(run.folder / "artifacts" / "training.json", _told(log))
+            keep_records(work, run.folder)
+    if first_process():
+        shutil.rmtree(work)
+    # The others read what the first has written.
+    wait_for_all()
+
+
+def _bounded(
+    recipe: MaskedRecipe, options: TrainOptions, task: MaskedLanguageModel, work: Path
+) -> TrainOptions:
+    """The options with the steps that fit into the minutes given, which stay the same when resumed."""
+    if recipe.minutes is None:
+        return options
+    plan, crew = work / "plan.json", start(options)[1]
+    if not plan.is_file():
+        own = 60 * recipe.minutes / _seconds(task, options)
+        steps = max(1, int(crew.total(own) / crew.size))
+        if crew.rank == 0:
+            write_json(plan, {"steps": steps})
+        crew.wait()
+    return replace(options, steps=read_json(plan)["steps"])
+
+
+def _seconds(task: MaskedLanguageModel, options: TrainOptions) -> float:
+    """How long a step takes, by some steps of copies of the models."""
+    models = deepcopy({id(one.model): one.model for one in task.texts})
+    copy = MaskedLanguageModel(
+        [replace(one, model=models[id(one.model)]) for one in task.texts], task.options
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        log = train(copy, replace(options, steps=2 * TIMED, tensorboard=False), Path(folder))
+    return float(np.mean([record["seconds"] for record in log.history[TIMED:]]))
+
+
+def _results(recipe: MaskedRecipe, making: Making) -> Iterator[Result]:
+    """How well hidden pieces of each language are guessed, and what else there is to say."""
+    config = next(iter(making.scored.values())).model.config
+    shared: dict[str, Any] = {
+        "task": "masked",
+        "encoder": f"{config.num_hidden_layers}x{config.hidden_size}",
+        "seed": recipe.seed,
+        "signature": signature(task="masked", share=recipe.masked, recipe=recipe.digest()[:12]),
+    }
+    for language, held in making.scored.items():
+        score = masked_score(held, seed=recipe.seed)
+        for metric in ("accuracy", "loss", "commonest"):
+            value, pair = getattr(score, metric), (language, language)
+            yield Result(metric=metric, value=value, languages=pair, count=score.count, **shared)
+    for (language, metric), value in making.figures.items():
+        yield Result(metric=metric, value=value, languages=(language, language), **shared)
+
+
+def _told(log: TrainLog) -> dict[str, Any]:
+    """What the training took."""
+    seconds, pieces = (sum(record[name] for record in log.history) for name in ("seconds", "units"))
+    return {
+        "steps": log.steps,
+        "pieces": pieces,
+        "seconds": round(seconds, 1),
+        "pieces a second": round(pieces / seconds),
+    }
