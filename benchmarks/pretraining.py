@@ -1,10 +1,11 @@
 """Masked language modelling against transformers' Trainer with its data collator, on the same text.
 
-Pieces a second of `calque pretrain`'s loop, of a plain `Trainer` with `DataCollatorForLanguageModeling`, and of
-the same `Trainer` with the softmax computed at hidden places only. All have one model, one tokenizer, the same
-sentences, as many sentences a batch on average, AdamW with the same schedule, and one thread count.
+Pieces a second of `calque pretrain`'s loop, of a plain `Trainer` with `DataCollatorForLanguageModeling`, and
+of the same `Trainer` with the softmax computed at hidden places only. All have one model, one tokenizer, the
+same sentences, as many sentences a batch on average, AdamW with the same schedule, and one thread count.
 
-    python benchmarks/pretraining.py [--steps 60] [--layers 4] [--width 256] [--vocabulary 16000] [--text FILE]
+    python benchmarks/pretraining.py [--steps 60] [--layers 4] [--width 256] [--vocabulary 16000] \\
+        [--text FILE]
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ def main() -> None:
     layout = Reader(tokenizer, limit=given.longest).layout(text)
     rows = max(1, round(given.tokens / float(layout.lengths.mean())))
     print(
-        f"{given.layers} layers of {given.width}, {len(tokenizer):,} pieces, {layout.lengths.mean():.1f} pieces a "
-        f"sentence; batches of {given.tokens} pieces or {rows} sentences; {given.threads} threads"
+        f"{given.layers} layers of {given.width}, {len(tokenizer):,} pieces, {layout.lengths.mean():.1f} "
+        f"a sentence; batches of {given.tokens} pieces or {rows} sentences; {given.threads} threads"
     )
     runs = {
         "calque": lambda: ours(given, tokenizer, layout),

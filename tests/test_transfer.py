@@ -13,6 +13,7 @@ from seqeval.metrics import f1_score
 import small_corpus
 from calque.align.presets import load_preset, preset_names
 from calque.errors import BadInput, BadSetting
+from calque.files import read_json
 from calque.pipeline import TransferRecipe, align, compare, predict, transfer, transferring
 from calque.stats.seeds import SeedTest
 from calque.store import load_results
@@ -205,6 +206,8 @@ def test_choosing_by_other_languages_has_to_be_asked_for_and_is_told(
         transfer("ner", str(bert), **data, out=tmp_path / "run", **given)
     run = transfer("ner", str(bert), **data, out=tmp_path / "run", select="all", **given)
     assert all("not zero-shot" in one.note for one in run.results)
+    kept = read_json(tmp_path / "run" / "artifacts" / "training.json")
+    assert all(1 <= one["epoch"] <= FROZEN["epochs"] for one in kept.values())
     told = compare([tmp_path / "run", _other(tmp_path)], out=None)
     assert any("not zero-shot" in note for note in told.notes)
 

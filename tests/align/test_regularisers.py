@@ -100,3 +100,14 @@ def test_the_next_seed_finds_the_vectors_of_the_original(
     plain = KeptOriginals(build("bert"), [ENGLISH], **how).of(held, rows)
     for kept, found, exact in zip(first, second, plain, strict=True):
         assert torch.equal(kept, found) and torch.allclose(kept, exact, atol=2e-3)
+
+
+def test_parameters_are_drawn_to_those_of_another_model_where_one_is_given() -> None:
+    now, first = (torch.nn.Linear(3, 2) for _ in range(2))
+    near = NearParameters(now.parameters(), 0.5, toward=first.parameters())
+    for one in now.parameters():
+        one.grad = torch.zeros_like(one)
+    apart = [(a - b).detach() for a, b in zip(now.parameters(), first.parameters(), strict=True)]
+    assert near.add() == pytest.approx(0.5 * sum(float(one.square().sum()) for one in apart))
+    for one, gap in zip(now.parameters(), apart, strict=True):
+        torch.testing.assert_close(one.grad, gap)

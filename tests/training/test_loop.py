@@ -113,7 +113,7 @@ def test_the_best_weights_stay(tmp_path: Path) -> None:
 
     options = TrainOptions(learning_rate=0.02, steps=40, evaluate_every=10)
     log = train(task, options, tmp_path, evaluate=evaluate)
-    assert log.best == 5.0 and torch.equal(task.weights(), seen[1])
+    assert log.best == 5.0 and log.best_at == 20 and torch.equal(task.weights(), seen[1])
 
 
 def test_a_loss_that_is_not_finite_stops_with_the_last_good_checkpoint(tmp_path: Path) -> None:

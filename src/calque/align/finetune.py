@@ -140,9 +140,9 @@ class FinetuneAligner:
     ) -> FinetuneTask:
         """Training on these pairs, of any number of languages.
 
-        The original that hidden states are kept near is the encoder as it is now, unless another is given.
-        `batches` is how many will be read where that may be less than all: then the original's vectors are
-        not computed for the whole text. With a cache they are on disk for the next seed.
+        The original that hidden states and parameters are kept near is the encoder as it is now, unless
+        another is given. `batches` is how many will be read where that may be less than all: then the
+        original's vectors are not computed for the whole text. With a cache they stay for the next seed.
         """
         preparer = Preparer(
             encoder,
@@ -206,8 +206,9 @@ class FinetuneTask:
         self.modules: dict[str, torch.nn.Module] = {"encoder": encoder.model}
         self.terms: list[GradientTerm] = []
         if options.parameters:
-            near = NearParameters(encoder.body.parameters(), options.parameter_weight, options.parameter_form)
-            self.terms.append(near)
+            near, first = encoder.body.parameters(), (original or encoder).body.parameters()
+            weight, form = options.parameter_weight, options.parameter_form
+            self.terms.append(NearParameters(near, weight, form, toward=first))
         self._heads = make_heads(encoder, options, seed)
         if self._heads is not None:
             self.modules["heads"] = self._heads

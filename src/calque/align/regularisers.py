@@ -41,15 +41,25 @@ Form = Literal["squared", "root"]
 
 
 class NearParameters:
-    """λ‖θ − θ0‖², or λ‖θ − θ0‖ in its root form, with its gradient written down: no graph is built."""
+    """λ‖θ − θ0‖², or λ‖θ − θ0‖ in its root form, with its gradient written down: no graph is built.
+
+    θ0 is what the parameters are now, or those of another model of the same make.
+    """
 
     name = "parameters"
 
     def __init__(
-        self, parameters: Iterable[torch.nn.Parameter], weight: float = 1.0, form: Form = "squared"
+        self,
+        parameters: Iterable[torch.nn.Parameter],
+        weight: float = 1.0,
+        form: Form = "squared",
+        *,
+        toward: Iterable[torch.nn.Parameter] | None = None,
     ) -> None:
         self.weight, self.form = weight, form
-        self._pairs = [(one, one.detach().clone()) for one in parameters if one.requires_grad]
+        held = list(parameters)
+        both = zip(held, held if toward is None else toward, strict=True)
+        self._pairs = [(one, first.detach().clone()) for one, first in both if one.requires_grad]
 
     @torch.no_grad()
     def add(self) -> float:
@@ -65,7 +75,7 @@ class NearParameters:
         """Add slope·(θ − θ0) to the gradients, and return ‖θ − θ0‖²."""
         squares = []
         for one, first in self._pairs:
-            if one.grad is None:  # no loss reaches it, so it has never moved
+            if one.grad is None:  # no loss reaches it, so it does not move
                 continue
             # Blocks that stay in the processor's caches: a copy of all weights would cost more than the rest.
             whole = [tensor if tensor.ndim else tensor[None] for tensor in (one, first.to(one), one.grad)]

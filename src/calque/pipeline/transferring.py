@@ -234,12 +234,20 @@ class _Job:
         with atomic_directory(here / "model") as folder:
             if self.recipe.keep_models != "none":
                 save_task_model(folder, learner, model, self.recipe)
-            told = {"seed": seed, "best": log.best if log else None, "steps": log.steps if log else 0}
-            write_json(folder / "training.json", told)
+            write_json(folder / "training.json", {"seed": seed, **self._training(log)})
             if log is not None:
                 shutil.copyfile(here / "training" / HISTORY, folder / HISTORY)
             write_json(folder / "finished.json", {"recipe": self.recipe.digest(), "verb": "transfer"})
         shutil.rmtree(here / "training", ignore_errors=True)
+
+    def _training(self, log: TrainLog | None) -> dict[str, Any]:
+        """Steps taken, and by which score the weights of which epoch stay."""
+        if log is None:
+            return {"best": None, "steps": 0}
+        told = {"best": log.best, "steps": log.steps}
+        if log.best_at is None or not self.recipe.epochs:
+            return told
+        return {**told, "epoch": round(self.recipe.epochs * log.best_at / log.steps)}
 
     def _trained(self, here: Path, seed: int, group: _Group) -> tuple[Learner, TaskModel, TrainLog | None]:
         recipe = self.recipe

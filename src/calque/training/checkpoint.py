@@ -21,12 +21,16 @@ _KEPT = 2
 
 @dataclass(frozen=True)
 class Position:
-    """Where a training stands: steps done, and the next batch of which epoch. `best` is the best score."""
+    """Where a training stands: steps done, and the next batch of which epoch.
+
+    `best` is the best score, `best_at` the step that had it.
+    """
 
     step: int = 0
     epoch: int = 0
     place: int = 0
     best: float | None = None
+    best_at: int | None = None
 
 
 def trained_parameters(modules: Mapping[str, torch.nn.Module]) -> dict[str, torch.nn.Parameter]:

@@ -143,6 +143,7 @@ class TrainLog:
     steps: int
     history: Sequence[Mapping[str, Any]]
     best: float | None = None
+    best_at: int | None = None
 
 
 def train(
@@ -235,7 +236,7 @@ class _Trainer:
         self._settle()
         if writer is not None:
             writer.close()
-        return TrainLog(self.position.step, history, self.position.best)
+        return TrainLog(self.position.step, history, self.position.best, self.position.best_at)
 
     def _total(self) -> int:
         if self.options.steps is not None:
@@ -359,7 +360,7 @@ class _Trainer:
         score = float(self.crew.total(mine))
         best = self.position.best
         if best is None or score > best:
-            self.position = replace(self.position, best=score)
+            self.position = replace(self.position, best=score, best_at=self.position.step)
             if self.crew.rank == 0:
                 save_best(self.folder, self.parameters, score, self.position.step)
 
