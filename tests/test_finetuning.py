@@ -18,11 +18,11 @@ import torch
 from safetensors.torch import load_file
 
 from calque.align.finetune import FinetuneOptions
-from calque.align.presets import load_preset, preset_names
 from calque.encoders.aligned import AlignedEncoder
 from calque.encoders.open import open_encoder
 from calque.errors import BadSetting, TrainingStopped
 from calque.pipeline import FinetuneRecipe, LinkRecipe, align
+from calque.presets import load_preset, preset_names
 from calque.store import load_pairs
 from calque.training.loop import TrainOptions
 

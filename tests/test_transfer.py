@@ -11,10 +11,10 @@ import pytest
 from seqeval.metrics import f1_score
 
 import small_corpus
-from calque.align.presets import load_preset, preset_names
 from calque.errors import BadInput, BadSetting
 from calque.files import read_json
 from calque.pipeline import TransferRecipe, align, compare, predict, transfer, transferring
+from calque.presets import load_preset, preset_names
 from calque.stats.seeds import SeedTest
 from calque.store import load_results
 from calque.transfer.tasks import task_named

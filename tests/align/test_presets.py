@@ -10,11 +10,11 @@ from linked_text import linked_text
 from tiny_encoders import build
 
 from calque.align.finetune import FinetuneAligner, Loss
-from calque.align.presets import load_preset, preset_names
 from calque.errors import BadInput, BadSetting
 from calque.links.filters import parse_filter
 from calque.pipeline.finetuning import FinetuneRecipe
 from calque.pipeline.linking import LinkRecipe
+from calque.presets import load_preset, preset_names
 from calque.training.crew import Crew
 from calque.training.schedule import Schedule
 

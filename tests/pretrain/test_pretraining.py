@@ -140,3 +140,17 @@ def test_mistakes_are_told(tmp_path: Path) -> None:
         pretrain(tmp_path / "none", **SMALL | {"heads": 3})
     with pytest.raises(BadSetting, match="nobody speaks"):
         pretrain(tmp_path / "none", **SMALL | {"languages": ("en", "latin")})
+
+
+def test_presets_are_recipes_and_what_is_typed_wins(tmp_path: Path) -> None:
+    from calque.pipeline.pretraining import PretrainRecipe
+    from calque.presets import load_preset, preset_names
+
+    for name in preset_names("pretrain"):
+        PretrainRecipe.build(preset=name, **load_preset(name, "pretrain").settings)
+    small = {**SMALL, "heads": 2, "dropout": 0.0, "warmup": 0.1}
+    run = pretrain(tmp_path / "model", preset="conneau2020", **small)
+    told = (run.folder / "recipe.toml").read_text()
+    assert 'preset = "conneau2020"' in told and 'rows = "streams"' in told and "width = 16" in told
+    with pytest.raises(BadSetting, match="did you mean conneau2020"):
+        pretrain(tmp_path / "none", preset="conneau2000")

@@ -36,6 +36,10 @@ def pretrain_command(
         ),
     ] = None,
     limit: Annotated[int | None, typer.Option(help="First lines of each file only.")] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(metavar="<name>", help="Settings by name (conneau2020 …) or a TOML file; others win."),
+    ] = None,
     languages: Annotated[
         list[str] | None,
         typer.Option(
@@ -84,6 +88,7 @@ def pretrain_command(
     warmup: Annotated[float, typer.Option(help="Share of the steps to get there, or their number.")] = 0.1,
     schedule: Annotated[str, choice("schedule", "What follows")] = "linear",
     weight_decay: Annotated[float, typer.Option(help="Of AdamW.")] = 0.01,
+    precision: Annotated[str, choice("precision", "Of the forward pass, on a GPU")] = "float32",
     dropout: Annotated[float, typer.Option(help="Share of numbers dropped in training.")] = 0.0,
     resume: Annotated[bool, running("Go on with a training that was stopped", "--resume")] = False,
     processes: Annotated[int | None, running("How many torchrun started; refused when not so")] = None,
@@ -98,7 +103,7 @@ def pretrain_command(
         told = "text of the world or of files, not both" if world else "no text to train on"
         raise BadSetting(told, remedy="--text en=FILE, again for each language, or --world")
     with job.showing():
-        run = pretrain(**job.how, **job.settings("world"))
+        run = pretrain(**job.how, **job.typed("world"))
     job.tell(*_guessed(out, run.results))
 
 
@@ -143,6 +148,7 @@ def extend_command(
     warmup: Annotated[float, typer.Option(help="Share of the steps to get there, or their number.")] = 0.1,
     schedule: Annotated[str, choice("schedule", "What follows")] = "linear",
     weight_decay: Annotated[float, typer.Option(help="Of AdamW.")] = 0.01,
+    precision: Annotated[str, choice("precision", "Of the forward pass, on a GPU")] = "float32",
     revision: Annotated[str | None, typer.Option(metavar="<name>", help="Revision of a hub model.")] = None,
     resume: Annotated[bool, running("Go on with a training that was stopped", "--resume")] = False,
     processes: Annotated[int | None, running("How many torchrun started; refused when not so")] = None,

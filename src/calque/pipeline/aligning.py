@@ -12,7 +12,6 @@ from pydantic import Field
 
 from calque.align.finetune import Loss
 from calque.align.linear import LinearAligner, Moves
-from calque.align.presets import load_preset
 from calque.align.refining import BARELY, check_refinable, refine_maps
 from calque.align.sources import SentencePairs, linked
 from calque.encoders.aligned import AlignedEncoder
@@ -27,6 +26,7 @@ from calque.pipeline.finetuning import FinetuneRecipe, finetune
 from calque.pipeline.runs import EncoderRecipe, input_digests, running
 from calque.pipeline.seeds import Seeds
 from calque.pipeline.vocabularies import Texts
+from calque.presets import load_preset
 from calque.recipe import Device, parse_layers, suggestion
 from calque.store import load_pairs
 from calque.types import Encoder, PairSource, Pooling, WordPairs

@@ -10,7 +10,6 @@ from pydantic import Field
 
 from calque.align.continual import ContinualAlignment, ContinualForm, one_link_each
 from calque.align.finetune import FinetuneAligner
-from calque.align.presets import load_preset
 from calque.encoders.aligned import ALIGNMENT
 from calque.encoders.encoder import HuggingFaceEncoder
 from calque.encoders.open import open_encoder
@@ -18,6 +17,7 @@ from calque.errors import BadSetting
 from calque.files import read_json
 from calque.pipeline.finetuning import FinetuneRecipe
 from calque.pipeline.runs import EncoderRecipe
+from calque.presets import load_preset
 from calque.store import load_pairs
 
 

@@ -22,7 +22,7 @@ from calque.recipe import Device, Recipe
 from calque.stats.signature import signature
 from calque.store import load_results, save_results
 from calque.training.crew import first_process, wait_for_all
-from calque.training.loop import TrainLog, TrainOptions, start, train
+from calque.training.loop import Precision, TrainLog, TrainOptions, start, train
 from calque.training.schedule import Schedule
 from calque.types import Result
 
@@ -53,6 +53,7 @@ class MaskedRecipe(Recipe):
     weight_decay: float = 0.01
     warmup: float = 0.1
     schedule: Schedule = Schedule.LINEAR
+    precision: Precision = "float32"
 
     def training(self, **how: Any) -> TrainOptions:
         """How it is trained."""
@@ -63,6 +64,7 @@ class MaskedRecipe(Recipe):
             steps=self.steps,
             warmup=self.warmup,
             schedule=self.schedule,
+            precision=self.precision,
             seed=self.seed,
             **how,
         )

@@ -16,6 +16,7 @@ from calque.encoders.hub import quiet
 from calque.encoders.tokens import Reader
 from calque.pipeline.modelling import Making, MaskedRecipe, PretrainRun, modelled
 from calque.pipeline.pretraintext import Corpora, file_corpora, text_digests, world_corpora
+from calque.presets import load_preset
 from calque.pretrain.masked import Learned, MaskedLanguageModel
 from calque.pretrain.masking import Masker
 from calque.pretrain.sharing import CONDITIONS, Share, Sharing, sharing_models
@@ -32,11 +33,12 @@ class PretrainRecipe(MaskedRecipe):
     drawn for each of `languages`, none the translation of another, and with `domains` of different kinds.
     `share` says what languages have in common. With `paired`, that part of the rows are sentences beside
     their translation (TLM), from `bitext` or the world. `inner` is the width of a layer's inside, 4 times
-    `width` in BERT.
+    `width` in BERT. `preset` names whose settings these are, but for those that were given.
     """
 
     verb: ClassVar[str] = "pretrain"
 
+    preset: str | None = None
     languages: tuple[str, ...] = ("en", "far")
     sentences: int = Field(40_000, ge=1)
     domains: bool = False
@@ -117,6 +119,7 @@ class PretrainRecipe(MaskedRecipe):
 def pretrain(
     out: str | Path,
     *,
+    preset: str | Path | None = None,
     overwrite: bool = False,
     resume: bool = False,
     device: str = "auto",
@@ -125,11 +128,13 @@ def pretrain(
     tensorboard: bool = False,
     **settings: object,
 ) -> PretrainRun:
-    """Train a masked language model and write it; settings as in `PretrainRecipe`.
+    """Train a masked language model and write it; settings as in `PretrainRecipe`, or by a preset.
 
     Until it is written, checkpoints lie in a hidden folder beside `out`, from which `resume` goes on. Started
     by torchrun, every process runs this, and the first one writes.
     """
+    if preset is not None:
+        settings = {**load_preset(preset, "pretrain").settings, "preset": Path(preset).stem, **settings}
     recipe = PretrainRecipe.build(**settings).known()
 
     def make() -> Making:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from calque.align.continual import ContinualAlignment
-from calque.align.presets import load_preset
 from calque.encoders.aligned import AlignedEncoder
 from calque.encoders.bylanguage import LanguageEncoders, PieceReader
 from calque.encoders.encoder import HuggingFaceEncoder
@@ -25,6 +24,7 @@ from calque.pipeline.runs import Running, open_for, running
 from calque.pipeline.taskdata import TaskData, read_data
 from calque.pipeline.taskmodels import best_model, known_settings, opened_model, read_by, save_task_model
 from calque.pipeline.transfersettings import TransferRecipe, check
+from calque.presets import load_preset
 from calque.progress import duration, say
 from calque.recipe import Device, parse_layers
 from calque.stats.signature import signature

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from calque.errors import BadInput, BadSetting
 from calque.recipe import suggestion
 
-Verb = Literal["align", "transfer"]
+Verb = Literal["align", "transfer", "pretrain"]
 
 
 @dataclass(frozen=True)
