@@ -158,13 +158,15 @@ class TransferTask:
 
     def _weigh(self, *both: Mapping[str, torch.Tensor]) -> None:
         """Say once where the other loss leaves the task no say."""
+        if self._weighed:
+            return
+        self._weighed = True
         task, other = (float(sum(one.detach() for one in held.values())) for held in both)
-        if not self._weighed and other > HEAVY * task > 0:
+        if other > HEAVY * task > 0:
             say(
                 f"what goes on beside the task weighs {other / task:.0f} times as much as the task: "
                 "a lower --alpha, or an encoder that was aligned as --continual-preset aligns"
             )
-        self._weighed = True
 
     def _loss(self, rows: Longs, device: torch.device) -> tuple[torch.Tensor, int]:
         summed, counted = torch.zeros((), device=device), 0
