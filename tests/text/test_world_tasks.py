@@ -322,14 +322,16 @@ def arcs(tree: Any) -> list[tuple[int, str]]:
     return list(zip(distances, tree.labels, strict=True))
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("task", ["slots", "pos", "parsing"])
-def test_no_sentence_has_two_readings(task: str) -> None:
-    """What a name, a noun or a figure is does not change the tree or the tags of what stands around it."""
+def test_no_sentence_has_two_readings(task: str, language: str) -> None:
+    """Nor do a name, a noun or a figure change the tree around them, where no ending is part of them."""
     readings: dict[Hashable, set[Hashable]] = defaultdict(set)
     again = 0
-    for item in drawn(task, 20_000, "en", 6):
+    for item in drawn(task, 20_000, language, 6):
         held = (item.heads, item.labels) if task == "parsing" else item.tags
-        key = item.words if task != "parsing" else masked(item.words, item.upos)
+        loose = task == "parsing" and language != "far"
+        key = masked(item.words, item.upos) if loose else item.words
         again += key in readings
         readings[key].add(held)
     assert again > 100
