@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from calque.cli.common import WRITING, DeviceName, EncoderName, Job, Out, app, verb
+from calque.cli.common import WRITING, DeviceName, EncoderName, Family, Job, Out, app, verb
 from calque.cli.help import RUNNING, choice
 from calque.errors import BadSetting
 
@@ -23,7 +23,29 @@ def running(told: str, *flags: str) -> Any:
     return typer.Option(*flags, help=f"{told}.", rich_help_panel=RUNNING)
 
 
-@verb(app, "pretrain", WRITING)
+#: What every verb that trains a masked language model has.
+LEARNING: Family = {
+    "limit": (Annotated[int | None, typer.Option(help="First lines of each file only.")], None),
+    "rows": (Annotated[str, choice("rows", "What stands in a row")], "sentences"),
+    "max_length": (Annotated[int, typer.Option(help="Longest input, in pieces.")], 128),
+    "alpha": (Annotated[float, typer.Option(help="Languages are drawn by size to this power.")], 0.7),
+    "minutes": (Annotated[float | None, typer.Option(help="As many steps as fit into them.")], None),
+    "warmup": (
+        Annotated[float, typer.Option(help="Share of the steps to the highest rate, or their number.")],
+        0.1,
+    ),
+    "schedule": (Annotated[str, choice("schedule", "What follows")], "linear"),
+    "weight_decay": (Annotated[float, typer.Option(help="Of AdamW.")], 0.01),
+    "precision": (Annotated[str, choice("precision", "Of the forward pass, on a GPU")], "float32"),
+    "resume": (Annotated[bool, running("Go on with a training that was stopped", "--resume")], False),
+    "processes": (Annotated[int | None, running("How many torchrun started; refused when not so")], None),
+    "save_every": (Annotated[int, running("Steps between checkpoints")], 500),
+    "tensorboard": (Annotated[bool, running("Write TensorBoard records", "--tensorboard")], False),
+    "device": (DeviceName, "auto"),
+}
+
+
+@verb(app, "pretrain", LEARNING, WRITING)
 def pretrain_command(
     job: Job,
     out: Out,
@@ -35,7 +57,6 @@ def pretrain_command(
             help="Text, a sentence a line, or hf:NAME; en,de=FILE for both sides of a bitext. Give it again.",
         ),
     ] = None,
-    limit: Annotated[int | None, typer.Option(help="First lines of each file only.")] = None,
     preset: Annotated[
         str | None,
         typer.Option(metavar="<name>", help="Settings by name (conneau2020 …) or a TOML file; others win."),
@@ -71,30 +92,17 @@ def pretrain_command(
         list[str] | None,
         typer.Option(metavar="<code>,<code>=<file>", help="Where these are from.", rich_help_panel=SHARED),
     ] = None,
-    rows: Annotated[str, choice("rows", "What stands in a row")] = "sentences",
     cutting: Annotated[str, choice("cutting", "How words are cut into pieces")] = "unigram",
     vocabulary: Annotated[int, typer.Option(help="Pieces of all languages together.")] = 4500,
     layers: Annotated[int, typer.Option(help="Layers of the model.")] = 4,
     width: Annotated[int, typer.Option(help="Of its vectors.")] = 96,
     heads: Annotated[int, typer.Option(help="Of attention.")] = 4,
     inner: Annotated[int, typer.Option(help="Width inside a layer.")] = 192,
-    max_length: Annotated[int, typer.Option(help="Longest input, in pieces.")] = 128,
     masked: Annotated[float, typer.Option(help="Share of pieces to guess.")] = 0.2,
-    alpha: Annotated[float, typer.Option(help="Languages are drawn by size to this power.")] = 0.7,
     steps: Annotated[int, typer.Option(help="Steps of training.")] = 6000,
-    minutes: Annotated[float | None, typer.Option(help="As many steps as fit into them.")] = None,
     batch_tokens: Annotated[int, typer.Option(help="Pieces at a time.")] = 1024,
     learning_rate: Annotated[float, typer.Option(help="The highest learning rate.")] = 3e-3,
-    warmup: Annotated[float, typer.Option(help="Share of the steps to get there, or their number.")] = 0.1,
-    schedule: Annotated[str, choice("schedule", "What follows")] = "linear",
-    weight_decay: Annotated[float, typer.Option(help="Of AdamW.")] = 0.01,
-    precision: Annotated[str, choice("precision", "Of the forward pass, on a GPU")] = "float32",
     dropout: Annotated[float, typer.Option(help="Share of numbers dropped in training.")] = 0.0,
-    resume: Annotated[bool, running("Go on with a training that was stopped", "--resume")] = False,
-    processes: Annotated[int | None, running("How many torchrun started; refused when not so")] = None,
-    save_every: Annotated[int, running("Steps between checkpoints")] = 500,
-    tensorboard: Annotated[bool, running("Write TensorBoard records", "--tensorboard")] = False,
-    device: DeviceName = "auto",
 ) -> None:
     """Train a masked language model of one language or several from scratch."""
     from calque.pipeline import pretrain
@@ -118,7 +126,7 @@ def _guessed(out: Path, results: Sequence[Result]) -> tuple[dict[str, Any], str]
     return {"folder": out, "scores": scores}, "\n".join(told)
 
 
-@verb(app, "extend", WRITING)
+@verb(app, "extend", LEARNING, WRITING)
 def extend_command(
     job: Job,
     encoder: EncoderName,
@@ -127,7 +135,6 @@ def extend_command(
         list[str],
         typer.Option(metavar="<code>=<file>", help="Text, a sentence a line, or hf:NAME. Give it again."),
     ],
-    limit: Annotated[int | None, typer.Option(help="First lines of each file only.")] = None,
     pieces: Annotated[int, typer.Option(help="Most pieces to add to the vocabulary; 0 adds none.")] = 5000,
     new_languages: Annotated[
         list[str] | None,
@@ -137,24 +144,11 @@ def extend_command(
     ] = None,
     initial: Annotated[str, choice("initial", "What a new piece's vector begins as")] = "mean",
     trained: Annotated[str, choice("trained", "What is trained")] = "all",
-    rows: Annotated[str, choice("rows", "What stands in a row")] = "sentences",
-    max_length: Annotated[int, typer.Option(help="Longest input, in pieces.")] = 128,
     masked: Annotated[float, typer.Option(help="Share of pieces to guess.")] = 0.15,
-    alpha: Annotated[float, typer.Option(help="Languages are drawn by size to this power.")] = 0.7,
     steps: Annotated[int, typer.Option(help="Steps of training.")] = 1000,
-    minutes: Annotated[float | None, typer.Option(help="As many steps as fit into them.")] = None,
     batch_tokens: Annotated[int, typer.Option(help="Pieces at a time.")] = 2048,
     learning_rate: Annotated[float, typer.Option(help="The highest learning rate.")] = 5e-5,
-    warmup: Annotated[float, typer.Option(help="Share of the steps to get there, or their number.")] = 0.1,
-    schedule: Annotated[str, choice("schedule", "What follows")] = "linear",
-    weight_decay: Annotated[float, typer.Option(help="Of AdamW.")] = 0.01,
-    precision: Annotated[str, choice("precision", "Of the forward pass, on a GPU")] = "float32",
     revision: Annotated[str | None, typer.Option(metavar="<name>", help="Revision of a hub model.")] = None,
-    resume: Annotated[bool, running("Go on with a training that was stopped", "--resume")] = False,
-    processes: Annotated[int | None, running("How many torchrun started; refused when not so")] = None,
-    save_every: Annotated[int, running("Steps between checkpoints")] = 500,
-    tensorboard: Annotated[bool, running("Write TensorBoard records", "--tensorboard")] = False,
-    device: DeviceName = "auto",
 ) -> None:
     """Teach an encoder a language from plain text: more pieces for its words, and guessing hidden ones."""
     from calque.pipeline import extend
