@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from transformers import AutoTokenizer, BertConfig
 
@@ -79,3 +80,21 @@ def test_a_vocabulary_without_room_for_its_characters_is_refused(cutting: Cuttin
         train_tokenizer(TEXTS, 60, cutting)
     with pytest.raises(BadInput, match="no words"):
         train_tokenizer([Sentences.of("en", [[]])], 100, cutting)
+
+
+def test_rare_characters_are_left_out_where_there_are_too_many(cutting: Cutting) -> None:
+    rng = np.random.default_rng(0)
+    often, rare = [chr(0x4E00 + i) for i in range(30)], [chr(0x5E00 + i) for i in range(200)]
+    sentences = [["".join(rng.choice(often, 4)) for _ in range(20)] for _ in range(600)]
+    for place, letter in enumerate(rare):
+        sentences[place].append(letter)
+    text = Sentences.of("zh", sentences)
+    tokenizer = train_tokenizer([text], 200, cutting)
+    assert tokenizer.unk_token_id not in tokenizer(sentences[300], is_split_into_words=True)["input_ids"]
+    pieces = [tokenizer(letter, add_special_tokens=False)["input_ids"] for letter in rare]
+    unknown = sum(tokenizer.unk_token_id in one for one in pieces)
+    kept = (200 - 5) // (4 if cutting is Cutting.WORDPIECE else 2)
+    assert unknown >= 230 - kept
+    assert len(tokenizer) <= 200
+    with pytest.raises(BadSetting, match=r"40 pieces for 230 characters \(at least"):
+        train_tokenizer([text], 40, cutting)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,8 @@ from calque.types import Flags, Sentences
 
 PAD, UNKNOWN, FIRST, LAST, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPECIALS = [PAD, UNKNOWN, FIRST, LAST, MASK]
+#: The part of a text that must be made of characters that have a piece.
+_COVERED = 0.995
 
 
 class Cutting(Choice):
@@ -39,16 +42,46 @@ class Cutting(Choice):
 def train_tokenizer(
     texts: Sequence[Sentences], size: int, cutting: Cutting = Cutting.WORDPIECE, *, max_length: int = 512
 ) -> PreTrainedTokenizerFast:
-    """A fast tokenizer of at most `size` pieces, specials and every character of the text among them."""
-    letters = sorted({letter for text in texts for word in text.vocabulary for letter in word})
-    least = len(SPECIALS) + 2 * len(letters) + 1
-    if not letters:
+    """A fast tokenizer of at most `size` pieces, specials and the characters of the text among them.
+
+    Every character has a piece, or, where they are too many (Chinese), the commonest have: those that are
+    left out are at most one in 200 of the text, and unknown.
+    """
+    letters = _alphabet(texts, size, 2 if cutting is Cutting.WORDPIECE else 1)
+    return _fast(_BACKENDS[cutting](_lines(texts, letters), size, letters), max_length)
+
+
+def _lines(texts: Sequence[Sentences], letters: Sequence[str]) -> Iterator[str]:
+    """Sentences to learn pieces from, without words that have other letters."""
+    known = set(letters)
+    return (" ".join(word for word in words if known.issuperset(word)) for text in texts for words in text)
+
+
+def _alphabet(texts: Sequence[Sentences], size: int, each: int) -> list[str]:
+    """The characters that have a piece, in order: all, or the commonest in half of the vocabulary.
+
+    A character takes `each` pieces: in WordPiece one to begin a word and one inside.
+    """
+    counts: Counter[str] = Counter()
+    for text in texts:
+        often = np.bincount(text.ids, minlength=len(text.vocabulary)).tolist()
+        for word, count in zip(text.vocabulary, often, strict=True):
+            for letter in word:
+                counts[letter] += count
+    if not counts:
         raise BadInput("no words to make a vocabulary of")
-    if size < least:
+    least = len(SPECIALS) + each * len(counts) + 1
+    if size >= least:
+        return sorted(counts)
+    ranked = sorted(counts, key=lambda letter: (-counts[letter], letter))
+    room = max(0, size - len(SPECIALS)) // (2 * each)
+    covered = np.cumsum([counts[letter] for letter in ranked]) / counts.total()
+    if room < 1 or covered[room - 1] < _COVERED:
+        enough = min(least, 2 * each * (int(np.searchsorted(covered, _COVERED)) + 1) + len(SPECIALS))
         raise BadSetting(
-            f"a vocabulary of {size} pieces for {len(letters)} characters", remedy=f"at least {least}"
+            f"a vocabulary of {size} pieces for {len(counts)} characters", remedy=f"at least {enough}"
         )
-    return _fast(_BACKENDS[cutting](texts, size, letters), max_length)
+    return sorted(ranked[:room])
 
 
 class Pieces(Choice):
@@ -168,11 +201,7 @@ def _fast(backend: Any, max_length: int) -> PreTrainedTokenizerFast:
     )
 
 
-def _lines(texts: Sequence[Sentences]) -> Iterator[str]:
-    return (" ".join(words) for text in texts for words in text)
-
-
-def _wordpiece(texts: Sequence[Sentences], size: int, letters: list[str]) -> Any:
+def _wordpiece(lines: Iterator[str], size: int, letters: list[str]) -> Any:
     # The trainer numbers inner letters in the order in which it meets them, which is a hash table's, and ties
     # between merges are broken by number. Named as specials, they have fixed numbers. Only the vocabulary of
     # this trainer is kept, so that `##a` is no special of the tokenizer.
@@ -182,27 +211,27 @@ def _wordpiece(texts: Sequence[Sentences], size: int, letters: list[str]) -> Any
     trainer = trainers.WordPieceTrainer(
         vocab_size=size, special_tokens=SPECIALS + inner, initial_alphabet=letters, show_progress=False
     )
-    draft.train_from_iterator(_lines(texts), trainer)
+    draft.train_from_iterator(lines, trainer)
     made = Tokenizer(models.WordPiece(draft.get_vocab(), unk_token=UNKNOWN))
     made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     made.decoder = decoders.WordPiece()
     return made
 
 
-def _bpe(texts: Sequence[Sentences], size: int, letters: list[str]) -> Any:
+def _bpe(lines: Iterator[str], size: int, letters: list[str]) -> Any:
     made = _marked(models.BPE(unk_token=UNKNOWN))
     trainer = trainers.BpeTrainer(
         vocab_size=size, special_tokens=SPECIALS, initial_alphabet=letters, show_progress=False
     )
-    made.train_from_iterator(_lines(texts), trainer)
+    made.train_from_iterator(lines, trainer)
     return made
 
 
-def _unigram(texts: Sequence[Sentences], size: int, letters: list[str]) -> Any:
+def _unigram(lines: Iterator[str], size: int, letters: list[str]) -> Any:
     """Trained by sentencepiece on one thread, which is repeatable as the trainer of `tokenizers` is not."""
     held = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=_lines(texts),
+        sentence_iterator=lines,
         model_writer=held,
         # Its own three specials are dropped below.
         vocab_size=size - len(SPECIALS) + 3,
@@ -233,7 +262,7 @@ def _marked(model: Any) -> Any:
     return made
 
 
-_BACKENDS: dict[Cutting, Callable[[Sequence[Sentences], int, list[str]], Any]] = {
+_BACKENDS: dict[Cutting, Callable[[Iterator[str], int, list[str]], Any]] = {
     Cutting.WORDPIECE: _wordpiece,
     Cutting.BPE: _bpe,
     Cutting.UNIGRAM: _unigram,
