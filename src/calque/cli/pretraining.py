@@ -152,13 +152,15 @@ def extend_command(
 ) -> None:
     """Teach an encoder a language from plain text: more pieces for its words, and guessing hidden ones."""
     from calque.pipeline import extend
+    from calque.pipeline.extending import AFTER, BEFORE
 
     with job.showing():
         run = extend(**job.how, **job.settings())
-    cut = [one for one in run.results if one.metric.startswith("pieces a word")]
+    cut = {(one.languages[0], one.metric): one.value for one in run.results}
     told = [
-        f"{after.languages[0]}: {before.value:.2f} pieces a word before, {after.value:.2f} now"
-        for before, after in zip(cut[::2], cut[1::2], strict=True)
+        f"{code}: {cut[code, BEFORE]:.2f} pieces a word before, {value:.2f} now"
+        for (code, metric), value in cut.items()
+        if metric == AFTER
     ]
     record, guessed = _guessed(out, run.results)
     job.tell(record, guessed, *told)

@@ -20,6 +20,9 @@ from calque.pretrain.masking import Masker
 from calque.pretrain.texts import Plain, Rows, streamed
 from calque.progress import say
 
+#: Into how many pieces words are cut.
+BEFORE, AFTER = "pieces a word, before", "pieces a word"
+
 
 class ExtendRecipe(MaskedRecipe):
     """Settings of `calque extend`.
@@ -131,7 +134,7 @@ def _learned(
 
 def _fineness(corpora: Corpora, before: Any, after: Any) -> dict[tuple[str, str], float]:
     """Into how many pieces words of held-out text are cut, before and after."""
-    told = (("pieces a word, before", before), ("pieces a word", after))
+    told = ((BEFORE, before), (AFTER, after))
     return {
         (text.language, metric): pieces_per_word(tokenizer, text)
         for text in corpora.held_out
