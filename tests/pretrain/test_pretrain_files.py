@@ -38,15 +38,29 @@ def test_texts_are_gathered_by_language(files: Path) -> None:
         limit=None, bitext=[f"en,de={files / 'both.tsv'}"], dictionaries=[str(files / "en-de.txt")],
     )  # fmt: skip
     assert held.languages == ["en", "de"]
-    assert [len(text) for text in held.texts] == [180, 180], (
-        "one in ten is held out, empty lines are not text"
+    english, german, more_english, more_german = (
+        [tuple(words) for words in text] for text in (*held.texts, *held.held_out)
     )
-    assert [len(text) for text in held.held_out] == [20, 20]
+    for read, kept in ((english, more_english), (german, more_german)):
+        whole = [*read, *kept]
+        assert len(set(whole)) == len(whole), "what stands in two files is read once"
+        assert 100 < len(whole) <= 120, "empty lines are not text"
+        assert len(kept) == len(whole) // 10, "one in ten is held out"
     assert len(held.pairs[0]) == 120
     assert held.translations is not None
     assert held.translations["de"]["me"] == {"the": 1.0, "words": 1.0}
-    few = file_corpora([f"en={files / 'text.en'}"], limit=11, bitext=[], dictionaries=[])
+    few = file_corpora([f"en={files / 'text.en'}"], limit=11)
     assert len(few.texts[0]) + len(few.held_out[0]) == 10
+
+
+def test_text_to_choose_by_is_of_the_first_language_and_of_no_other_use(files: Path) -> None:
+    text = [f"en={files / 'text.en'}", f"de={files / 'text.de'}"]
+    held, without = file_corpora(text, dev=True), file_corpora(text)
+    assert held.dev is not None and held.dev.language == "en" and without.dev is None
+    parts = [{tuple(words) for words in one} for one in (held.texts[0], held.dev, held.held_out[0])]
+    assert sum(map(len, parts)) == len(set.union(*parts)), "no sentence stands in two of them"
+    assert set.union(*parts[:2]) == {tuple(words) for words in without.texts[0]}
+    assert [tuple(words) for words in held.texts[1]] == [tuple(words) for words in without.texts[1]]
 
 
 def test_one_language_and_streams_through_the_command_line(files: Path, tmp_path: Path) -> None:
@@ -92,10 +106,10 @@ def test_a_dataset_by_name(tmp_path: Path) -> None:
     lines = [f"the dog {i} sleeps\nand the cat {i} eats" for i in range(30)]
     datasets.Dataset.from_dict({"text": lines}).save_to_disk(str(tmp_path / "made"))
     datasets.Dataset.from_dict({"words": lines}).save_to_disk(str(tmp_path / "other"))
-    held = file_corpora([f"en=hf:{tmp_path / 'made'}"], limit=None, bitext=[], dictionaries=[])
+    held = file_corpora([f"en=hf:{tmp_path / 'made'}"])
     assert len(held.texts[0]) + len(held.held_out[0]) == 60
     with pytest.raises(BadInput, match="it holds words"):
-        file_corpora([f"en=hf:{tmp_path / 'other'}"], limit=None, bitext=[], dictionaries=[])
+        file_corpora([f"en=hf:{tmp_path / 'other'}"])
 
 
 @pytest.mark.parametrize(
@@ -103,7 +117,7 @@ def test_a_dataset_by_name(tmp_path: Path) -> None:
     [
         ({"text": ["en=nowhere.txt"]}, "no such file"),
         ({"text": ["en"]}, "not understood"),
-        ({"text": ["en={files}/empty.txt"]}, "0 sentences of en"),
+        ({"text": ["en={files}/empty.txt"]}, "0 different sentences of en"),
         ({"text": ["zz-9={files}/text.en"]}, "zz-9"),
         ({"text": ["en={files}/text.en"], "share": "extra-anchors"}, "need a dictionary"),
         ({"text": ["en={files}/text.en"], "share": "extra-anchors", "dictionary": ["{files}/en-de.txt"]},

@@ -30,6 +30,15 @@ LEARNING: Family = {
     "max_length": (Annotated[int, typer.Option(help="Longest input, in pieces.")], 128),
     "alpha": (Annotated[float, typer.Option(help="Languages are drawn by size to this power.")], 0.7),
     "minutes": (Annotated[float | None, typer.Option(help="As many steps as fit into them.")], None),
+    "evaluate_every": (
+        Annotated[
+            int | None,
+            typer.Option(
+                help="Steps between scores of the first language; the best weights stay, not the last."
+            ),
+        ],
+        None,
+    ),
     "warmup": (
         Annotated[float, typer.Option(help="Share of the steps to the highest rate, or their number.")],
         0.1,

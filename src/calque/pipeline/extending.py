@@ -19,6 +19,7 @@ from calque.pretrain.masked import Learned, MaskedLanguageModel
 from calque.pretrain.masking import Masker
 from calque.pretrain.texts import Plain, Rows, streamed
 from calque.progress import say
+from calque.types import Sentences
 
 #: Into how many pieces words are cut.
 BEFORE, AFTER = "pieces a word, before", "pieces a word"
@@ -86,7 +87,7 @@ def extend(
 
 def _making(recipe: ExtendRecipe, folder: Path) -> Making:
     model, tokenizer = read_masked(folder)
-    corpora = file_corpora(recipe.text, limit=recipe.limit, bitext=[], dictionaries=[])
+    corpora = file_corpora(recipe.text, limit=recipe.limit, dev=recipe.evaluate_every is not None)
     extended = _extended(recipe, tokenizer, corpora)
     if extended.pieces:
         extend_model(model, extended.made_of, initial=recipe.initial, seed=recipe.seed)
@@ -102,11 +103,15 @@ def _making(recipe: ExtendRecipe, folder: Path) -> Making:
             model.save_pretrained(place)
             extended.tokenizer.save_pretrained(place)
 
+    def scored(text: Sentences) -> Learned:
+        return Learned(Plain(reader.layout(text)), model, masker)
+
     return Making(
         MaskedLanguageModel(_learned(recipe, corpora, reader, model, masker), recipe.reading()),
-        {text.language: Learned(Plain(reader.layout(text)), model, masker) for text in corpora.held_out},
+        {text.language: scored(text) for text in corpora.held_out},
         save,
         _fineness(corpora, tokenizer, extended.tokenizer),
+        None if corpora.dev is None else scored(corpora.dev),
     )
 
 

@@ -34,8 +34,9 @@ class MaskedRecipe(Recipe):
     """Settings of every training of a masked language model.
 
     `text` are files by language. `masked` is the share of pieces to guess; languages are drawn in proportion
-    to their size^alpha. With `minutes`, some steps are timed first and as many are taken as fit; two such
-    runs may differ.
+    to their size^alpha. With `evaluate_every`, so often the first language is scored on text kept for that,
+    and the weights of the lowest perplexity stay; otherwise the last ones do. With `minutes`, some steps are
+    timed first and as many are taken as fit; two such runs may differ.
     """
 
     places: ClassVar[frozenset[str]] = frozenset({"text", "bitext", "dictionary", "encoder"})
@@ -49,6 +50,7 @@ class MaskedRecipe(Recipe):
     batch_tokens: int = Field(1024, ge=1)
     steps: int = Field(6000, ge=1)
     minutes: float | None = Field(None, gt=0)
+    evaluate_every: int | None = Field(None, ge=1)
     learning_rate: float = Field(3e-3, gt=0)
     weight_decay: float = 0.01
     warmup: float = 0.1
@@ -65,6 +67,7 @@ class MaskedRecipe(Recipe):
             warmup=self.warmup,
             schedule=self.schedule,
             precision=self.precision,
+            evaluate_every=self.evaluate_every,
             seed=self.seed,
             **how,
         )
@@ -77,13 +80,20 @@ class MaskedRecipe(Recipe):
 class Making(NamedTuple):
     """What is trained; held-out text by language with the model that is scored on it; how to write it.
 
-    `figures` are more results than how well pieces are guessed, by language and metric.
+    `figures` are more results than how well pieces are guessed, by language and metric. `dev` is the text
+    that weights are chosen by, if they are.
     """
 
     task: MaskedLanguageModel
     scored: Mapping[str, Learned]
     save: Callable[[Path], None]
     figures: Mapping[tuple[str, str], float] = {}
+    dev: Learned | None = None
+
+    def evaluate(self, seed: int) -> Callable[[], float] | None:
+        """The score by which weights are chosen: the lower the perplexity, the higher."""
+        dev = self.dev
+        return None if dev is None else lambda: -masked_score(dev, seed=seed).loss
 
 
 @dataclass(frozen=True)
@@ -118,7 +128,8 @@ def _train(
 ) -> None:
     with running(recipe, folder) if first_process() else nullcontext() as run:
         making = make()
-        log = train(making.task, _bounded(recipe, options, making.task, work), work, resume=True)
+        bounded = _bounded(recipe, options, making.task, work)
+        log = train(making.task, bounded, work, evaluate=making.evaluate(recipe.seed), resume=True)
         if run is not None:
             making.save(run.folder)
             save_results(run.folder / "results.jsonl", _results(recipe, making))
@@ -183,4 +194,5 @@ def _told(log: TrainLog) -> dict[str, Any]:
         "pieces": pieces,
         "seconds": round(seconds, 1),
         "pieces a second": round(pieces / seconds),
+        **({} if log.best_at is None else {"kept step": log.best_at, "its dev loss": -(log.best or 0.0)}),
     }

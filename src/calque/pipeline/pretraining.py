@@ -88,7 +88,13 @@ class PretrainRecipe(MaskedRecipe):
     def corpora(self) -> Corpora:
         """What to read."""
         if self.text:
-            return file_corpora(self.text, limit=self.limit, bitext=self.bitext, dictionaries=self.dictionary)
+            return file_corpora(
+                self.text,
+                limit=self.limit,
+                bitext=self.bitext,
+                dictionaries=self.dictionary,
+                dev=self.evaluate_every is not None,
+            )
         return world_corpora(
             self.languages,
             self.sentences,
@@ -96,6 +102,7 @@ class PretrainRecipe(MaskedRecipe):
             domains=self.domains,
             switched=self.sharing.switched,
             pairs=self.sentences // 4 if self.paired else 0,
+            dev=self.evaluate_every is not None,
         )
 
     def model(self, tokenizer: Any, number: int = 0) -> Any:
@@ -196,10 +203,9 @@ class _Made:
         layout = reader.layout(text)
         return Plain(streamed(layout, layout.frame.tail) if recipe.rows is Rows.STREAMS else layout)
 
-    def scored(self, texts: Sequence[Sentences]) -> list[Learned]:
-        """Held-out sentences as they are."""
-        held = zip(self.readers, texts, self.models, self.maskers, strict=True)
-        return [Learned(Plain(reader.layout(text)), *more) for reader, text, *more in held]
+    def scored(self, number: int, text: Sentences) -> Learned:
+        """Held-out sentences of the language of this number, as they are."""
+        return Learned(Plain(self.readers[number].layout(text)), self.models[number], self.maskers[number])
 
     def save(self, folder: Path, sharing: Sharing, layers: int) -> None:
         """An ordinary checkpoint; one a language where they share less than everything or cut words apart."""
@@ -217,6 +223,7 @@ class _Made:
         """What is trained, scored and written."""
         return Making(
             MaskedLanguageModel(self.learned(recipe, corpora), recipe.reading(recipe.paired)),
-            dict(zip(self.languages, self.scored(corpora.held_out), strict=True)),
+            {text.language: self.scored(number, text) for number, text in enumerate(corpora.held_out)},
             lambda folder: self.save(folder, recipe.sharing, recipe.layers),
+            dev=None if corpora.dev is None else self.scored(0, corpora.dev),
         )

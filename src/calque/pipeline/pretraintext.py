@@ -15,6 +15,7 @@ from calque.pipeline.runs import input_digests
 from calque.pretrain.switching import Weighted
 from calque.text.bitext import read_bitext, read_sentences
 from calque.text.dictionaries import languages_of, read_dictionary
+from calque.text.distinct import Distinct
 from calque.text.languages import check_language
 from calque.text.readers import dataset_texts, is_dataset
 from calque.text.words import tokenise_all
@@ -23,7 +24,7 @@ from calque.types import Bitext, Sentences, Vocabulary
 
 #: Draws of the world for pretraining begin here, so that bitexts drawn with small seeds are other text.
 WORLD_SEED = 1000
-#: Languages that a draw has room for; behind them are those for the final score, dictionaries and pairs.
+#: Languages that a draw has room for; behind them are those for scores, dictionaries and pairs.
 PLACES = 100
 #: Of every text the last sentences are kept for the final score: so many, but at most one in ten.
 HELD_OUT = 1000
@@ -31,12 +32,16 @@ HELD_OUT = 1000
 
 @dataclass(frozen=True, eq=False)
 class Corpora:
-    """Text to read and text held out, one each a language; sentence pairs; translations by language."""
+    """Text to read and text held out, one each a language; sentence pairs; translations by language.
+
+    `dev` is more text of the first language that is held out, to choose weights by.
+    """
 
     texts: Sequence[Sentences]
     held_out: Sequence[Sentences]
     pairs: Sequence[Bitext] = ()
     translations: Mapping[str, Weighted] | None = None
+    dev: Sentences | None = None
 
     @property
     def languages(self) -> list[str]:
@@ -61,7 +66,14 @@ def world_texts(
 
 
 def world_corpora(
-    languages: Sequence[str], count: int, seed: int, *, domains: bool, switched: bool, pairs: int
+    languages: Sequence[str],
+    count: int,
+    seed: int,
+    *,
+    domains: bool = False,
+    switched: bool = False,
+    pairs: int = 0,
+    dev: bool = False,
 ) -> Corpora:
     """Everything from the world. Held-out text is of all kinds; pairs are of the first with each other."""
     texts = world_texts(languages, count, seed, domains=domains)
@@ -74,7 +86,8 @@ def world_corpora(
     begin += PLACES
     linked = [world_pairs(HELD_OUT * 5, both, seed=begin + i) for i, both in enumerate(others) if switched]
     counts = [(pair.languages, _counted(pair.bitext, pair.source_ids, pair.target_ids)) for pair in linked]
-    return Corpora(texts, held_out, beside, _both_ways(counts) if switched else None)
+    chosen = world_texts(languages[:1], HELD_OUT, seed, 4 * PLACES)[0] if dev else None
+    return Corpora(texts, held_out, beside, _both_ways(counts) if switched else None, chosen)
 
 
 def _counted(bitext: Bitext, source: Iterable[int], target: Iterable[int]) -> Counter[tuple[str, str]]:
@@ -98,7 +111,12 @@ def _both_ways(
 
 
 def file_corpora(
-    text: Sequence[str], *, limit: int | None, bitext: Sequence[str], dictionaries: Sequence[str]
+    text: Sequence[str],
+    *,
+    limit: int | None = None,
+    bitext: Sequence[str] = (),
+    dictionaries: Sequence[str] = (),
+    dev: bool = False,
 ) -> Corpora:
     """Everything from files: `en=FILE`, `en=hf:NAME`, `en,de=FILE` for both columns; several a language."""
     parts = [part for spec in text for part in _read(spec, limit)]
@@ -110,16 +128,18 @@ def file_corpora(
             raise BadSetting(
                 f"pairs of {missing[0]}, of which there is no text", remedy="give it with --text"
             )
-    cuts = [len(one) - min(HELD_OUT, len(one) // 10) for one in whole]
-    return Corpora(
-        [one.select(range(cut)) for one, cut in zip(whole, cuts, strict=True)],
-        [
-            one.select(range(max(0, min(cut, len(one) - 1)), len(one)))
-            for one, cut in zip(whole, cuts, strict=True)
-        ],
-        pairs,
-        _dictionaries(dictionaries, codes) if dictionaries else None,
-    )
+    texts, held_out = (list(some) for some in zip(*map(_parted, whole), strict=True))
+    chosen = None
+    if dev:
+        texts[0], chosen = _parted(texts[0])
+    translations = _dictionaries(dictionaries, codes) if dictionaries else None
+    return Corpora(texts, held_out, pairs, translations, chosen)
+
+
+def _parted(text: Sentences) -> tuple[Sentences, Sentences]:
+    """A text without its last sentences, and these; of very few the last one is in both."""
+    cut = len(text) - min(HELD_OUT, len(text) // 10)
+    return text.select(range(cut)), text.select(range(min(cut, len(text) - 1), len(text)))
 
 
 def text_digests(text: Sequence[str], bitext: Sequence[str], dictionaries: Sequence[str]) -> dict[str, str]:
@@ -148,7 +168,10 @@ def _read(spec: str, limit: int | None) -> list[Sentences]:
 
 
 def _together(parts: Sequence[Sentences]) -> Sentences:
-    """Several texts of one language as one, without empty lines, mixed so that held-out text is of all."""
+    """Several texts of one language as one, mixed so that held-out text is of all.
+
+    Empty lines are left out, and what stands more than once is read once: held-out text was not read.
+    """
     known: dict[str, int] = {}
     numbers = [
         np.array([known.setdefault(word, len(known)) for word in part.vocabulary], np.int32) for part in parts
@@ -156,12 +179,14 @@ def _together(parts: Sequence[Sentences]) -> Sentences:
     ids = np.concatenate([own[part.ids] for own, part in zip(numbers, parts, strict=True)])
     lengths = np.concatenate([part.lengths for part in parts])
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    filled = np.flatnonzero(lengths)
+    whole = Sentences(parts[0].language, ids, offsets, Vocabulary.of(known))
+    first = Distinct.of(whole).first
+    filled = first[lengths[first] > 0]
     if len(filled) < 2:
         raise BadInput(
-            f"{len(filled)} sentences of {parts[0].language}", remedy="two or more, one on each line"
+            f"{len(filled)} different sentences of {parts[0].language}",
+            remedy="two or more, one on each line",
         )
-    whole = Sentences(parts[0].language, ids, offsets, Vocabulary.of(known))
     return whole.select(np.random.default_rng(0).permutation(filled))
 
 
