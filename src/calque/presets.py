@@ -1,6 +1,7 @@
 """Papers by name: every hyper-parameter of a training, in a TOML file that a person can edit.
 
-A name alone is the paper's form; `-program` is what its published program does where that differs.
+A name alone is the paper's form; `-program` is what its published program does where that differs. `base`
+names a preset of the same verb whose settings stand where a file gives no other.
 """
 
 from __future__ import annotations
@@ -63,8 +64,10 @@ def _read(name: str, file: Traversable | Path, where: str | Path, verb: Verb) ->
         held = tomllib.loads(file.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
         raise BadInput(f"not TOML: {error}", where=where) from None
-    unknown = [key for key in held if key not in ("about", verb, "link")]
+    unknown = [key for key in held if key not in ("about", "base", verb, "link")]
     if unknown or verb not in held:
         what = f"unknown part {unknown[0]!r}" if unknown else f"no [{verb}]"
-        raise BadInput(what, where=where, remedy=f"a preset has about, [{verb}] and [link]")
-    return Preset(name, str(held.get("about", "")), held[verb], held.get("link", {}))
+        raise BadInput(what, where=where, remedy=f"a preset has about, base, [{verb}] and [link]")
+    base = load_preset(held["base"], verb) if "base" in held else Preset("", "", {}, {})
+    settings, link = {**base.settings, **held[verb]}, {**base.link, **held.get("link", {})}
+    return Preset(name, str(held.get("about", "")), settings, link)
