@@ -4,7 +4,7 @@ Every condition is pretrained by its preset on English and another language, the
 and trees and tested on the other language's; sentences look for their translations. What is there already is
 not made again, so that a run that was stopped goes on.
 
-    python benchmarks/sharing.py --out runs/sharing [--seeds 0 1 2] [--languages near far] [--threads 1]
+    python benchmarks/sharing.py --out runs/sharing [--seeds 0 1 2] [--languages near far] [--table]
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from calque.text.world import LANGUAGES, world_pairs, write_tasks
 PRESET = "conneau2020-world"
 ORDER = (
     "", "domain", "no-anchors", "default-anchors", "extra-anchors", "sep-emb", "sep-1-3", "sep-1-6",
-    "sep-emb-1-3", "sep-emb-1-6",
+    "sep-emb-1-3", "sep-emb-1-6", "tlm",
 )  # fmt: skip
 METRICS = {"ner": "f1", "parsing": "las"}
 HOW: dict[str, Any] = {"learning_rate": 1e-3, "epochs": 3, "limit_train": 2000, "limit_test": 500}
@@ -36,6 +36,8 @@ HOW: dict[str, Any] = {"learning_rate": 1e-3, "epochs": 3, "limit_train": 2000, 
 
 def main() -> None:
     given = arguments()
+    if given.table:
+        return table(given)
     torch.set_num_threads(given.threads)
     data = given.out / "data"
     if not (data / "ready").exists():
@@ -59,6 +61,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--languages", nargs="+", default=["near", "far"])
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--table", action="store_true", help="print what is there, and make nothing")
     return parser.parse_args()
 
 
@@ -101,20 +104,26 @@ def cell(folder: Path, data: Path, condition: str, code: str, seed: int) -> dict
 
 
 def table(given: argparse.Namespace) -> None:
-    """Mean and standard deviation over seeds, of the cells that are there."""
+    """Mean and standard deviation over seeds of the cells that are there; sentences by the mean of layers."""
     for code in given.languages:
-        print(f"\n{code}")
-        for condition in ORDER:
-            paths = [given.out / f"{condition or 'default'}-{code}-{s}" / "cell.json" for s in given.seeds]
+        columns = ["guessed en", f"guessed {code}", "ner en", f"ner {code}", f"parsing {code}", "sentences"]
+        print(f"\n| {code} | seeds | {' | '.join(columns)} | seconds |\n{'|---' * (len(columns) + 3)}|")
+        for condition in (one or "default" for one in ORDER):
+            paths = [given.out / f"{condition}-{code}-{seed}" / "cell.json" for seed in given.seeds]
             held = [json.loads(path.read_text()) for path in paths if path.exists()]
-            if held:
-                told = (spread(name, [one[name] for one in held]) for name in held[0])
-                print(f"{condition or 'default':16s} {len(held)} seeds  " + "  ".join(told))
+            told = (spread([value(one, name) for one in held]) for name in columns)
+            longest = max((one["seconds"] for one in held), default=0.0)
+            print(f"| {condition} | {len(held)} | {' | '.join(told)} | {longest:.0f} |")
 
 
-def spread(name: str, values: list[float]) -> str:
+def value(cell: dict[str, float], name: str) -> float:
+    """What stands under this name, or the mean of those whose names begin with it."""
+    return float(np.mean([cell[one] for one in cell if one == name or one.startswith(f"{name} ")]))
+
+
+def spread(values: list[float]) -> str:
     more = f" ± {np.std(values, ddof=1):.1f}" if len(values) > 1 else ""
-    return f"{name} {np.mean(values):.1f}{more}"
+    return f"{np.mean(values):.1f}{more}" if values else ""
 
 
 if __name__ == "__main__":

@@ -209,6 +209,7 @@ def test_strangers_are_aligned_measured_and_carry_a_task_over(
           "--layers", "0,3", "--out", "aligned")  # fmt: skip
     held = tmp_path / "aligned"
     assert json.loads((held / LANGUAGES).read_text())["separate"] is None
+    assert "a checkpoint a language" in json.loads((held / "alignment.json").read_text())["note"]
     assert (held / PARTS / "de" / "model.safetensors").samefile(
         Path(strangers.partition("de=")[2]) / "model.safetensors"
     )

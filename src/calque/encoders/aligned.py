@@ -18,6 +18,7 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
+from calque.encoders.bylanguage import LanguageEncoders
 from calque.encoders.wrapped import Wrapped
 from calque.errors import BadInput, BadSetting
 from calque.files import atomic_file, read_json, text_digest, write_json
@@ -42,6 +43,7 @@ from calque.types import (
 
 ALIGNMENT, MAPS, SEEN = "alignment.json", "maps.safetensors", "seen.tsv.gz"
 _WITH_MAPS = "linear maps beside an ordinary checkpoint: AutoModel loads the weights without them"
+_BY_LANGUAGE = "linear maps beside a checkpoint a language: AutoModel loads each of languages/ without them"
 _WITHOUT_MAPS = "the weights themselves are aligned: AutoModel needs nothing but them"
 _KINDS: dict[str, type[Step]] = {"unit": Unit, "shift": Shift, "scale": Scale, "matrix": Matrix}
 
@@ -171,7 +173,7 @@ def save_maps(folder: Path, aligned: AlignedEncoder) -> None:
         save_file(_arrays(aligned.maps), folder / MAPS)
     about = {
         **aligned.about,
-        "note": _WITH_MAPS if aligned.maps else _WITHOUT_MAPS,
+        "note": _note(aligned),
         "space": aligned.space,
         "pooling": aligned.pooling,
         "maps": _describe_maps(aligned.maps),
@@ -182,6 +184,13 @@ def save_maps(folder: Path, aligned: AlignedEncoder) -> None:
         with partial.open("wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as handle:
             for (a, b), pairs in sorted(aligned.seen.items()):
                 handle.writelines(f"{a}\t{b}\t{x}\t{y}\n".encode() for x, y in sorted(pairs))
+
+
+def _note(aligned: AlignedEncoder) -> str:
+    """What other programs find in the folder."""
+    if not aligned.maps:
+        return _WITHOUT_MAPS
+    return _BY_LANGUAGE if isinstance(aligned.inner, LanguageEncoders) else _WITH_MAPS
 
 
 def load_maps(folder: Path, inner: Encoder) -> AlignedEncoder:
