@@ -68,6 +68,14 @@ def _read(name: str, file: Traversable | Path, where: str | Path, verb: Verb) ->
     if unknown or verb not in held:
         what = f"unknown part {unknown[0]!r}" if unknown else f"no [{verb}]"
         raise BadInput(what, where=where, remedy=f"a preset has about, base, [{verb}] and [link]")
-    base = load_preset(held["base"], verb) if "base" in held else Preset("", "", {}, {})
+    base = _base(held["base"], where, verb) if "base" in held else Preset("", "", {}, {})
     settings, link = {**base.settings, **held[verb]}, {**base.link, **held.get("link", {})}
     return Preset(name, str(held.get("about", "")), settings, link)
+
+
+def _base(name: object, where: str | Path, verb: Verb) -> Preset:
+    """The preset that another stands on: one that comes with calque, so that none stands on itself."""
+    if name not in preset_names(verb):
+        known = [one for one in preset_names(verb) if one != Path(where).stem]
+        raise BadInput(f"unknown base {name!r}", where=where, remedy=suggestion(str(name), known))
+    return load_preset(str(name), verb)

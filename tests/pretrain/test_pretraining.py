@@ -14,7 +14,7 @@ import torch
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 from calque.encoders.open import open_encoder
-from calque.errors import BadSetting
+from calque.errors import BadInput, BadSetting
 from calque.files import read_json
 from calque.pipeline import modelling
 from calque.pipeline.pretraining import pretrain
@@ -173,9 +173,13 @@ def test_a_preset_stands_on_another(tmp_path: Path) -> None:
 
     base, own = (load_preset(f"conneau2020-world{end}", "pretrain").settings for end in ("", "-sep-1-3"))
     assert own == {**base, "share": "no-lower-3"}
-    (tmp_path / "mine.toml").write_text('base = "conneau2020-wrld"\n[pretrain]\n')
-    with pytest.raises(BadSetting, match="did you mean conneau2020-world"):
-        load_preset(tmp_path / "mine.toml", "pretrain")
+    mine = tmp_path / "mine.toml"
+    for wrong in ('"conneau2020-wrld"', f'"{mine}"', "3"):
+        mine.write_text(f"base = {wrong}\n[pretrain]\n")
+        with pytest.raises(BadInput, match=r"mine\.toml: unknown base"):
+            load_preset(mine, "pretrain")
+    mine.write_text('base = "conneau2020-world"\n[pretrain]\nlayers = 2\n')
+    assert load_preset(mine, "pretrain").settings == {**base, "layers": 2}
 
 
 def test_presets_are_recipes_and_what_is_typed_wins(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from calque.files import is_done, read_json, write_json
 from calque.pipeline.runs import keep_records, running, work_folder
 from calque.pretrain.masked import Learned, MaskedLanguageModel, MaskedOptions, masked_score
 from calque.pretrain.texts import Rows
+from calque.progress import say
 from calque.recipe import Device, Recipe
 from calque.stats.signature import signature
 from calque.store import load_results, save_results
@@ -131,6 +132,8 @@ def _train(
         bounded = _bounded(recipe, options, making.task, work)
         log = train(making.task, bounded, work, evaluate=making.evaluate(recipe.seed), resume=True)
         if run is not None:
+            if log.best_at is not None:
+                say(f"the weights of step {log.best_at:,} stay, which guessed dev text best")
             making.save(run.folder)
             save_results(run.folder / "results.jsonl", _results(recipe, making))
             write_json(run.folder / "artifacts" / "training.json", _told(log))
