@@ -110,13 +110,16 @@ class Recipe(BaseModel):
 
 
 def _mistakes(error: ValidationError, known: list[str]) -> str:
-    told = []
-    for mistake in error.errors():
-        name = ".".join(map(str, mistake["loc"]))
-        extra = f"; {suggestion(name, known)}" if mistake["type"] == "extra_forbidden" else ""
-        given = f" (given: {mistake['input']!r})" if mistake["type"] != "missing" and not extra else ""
-        told.append(f"{name}: {mistake['msg']}{given}{extra}")
-    return "; ".join(told)
+    return "; ".join(_mistake(dict(one), known) for one in error.errors())
+
+
+def _mistake(mistake: dict[str, Any], known: list[str]) -> str:
+    told, name = str(mistake["msg"]).removeprefix("Value error, "), ".".join(map(str, mistake["loc"]))
+    if not name:  # settings that do not go together: what each of them is would hide what is wrong
+        return told
+    if mistake["type"] == "extra_forbidden":
+        return f"{name}: {told}; {suggestion(name, known)}"
+    return f"{name}: {told}" + ("" if mistake["type"] == "missing" else f" (given: {mistake['input']!r})")
 
 
 def parse_layers(text: str, depth: int) -> tuple[int, ...]:

@@ -118,17 +118,27 @@ def pretrain_command(
 
     if world == bool(text):
         told = "text of the world or of files, not both" if world else "no text to train on"
-        raise BadSetting(told, remedy="--text en=FILE, again for each language, or --world")
+        raise BadSetting(told, remedy=_where_text_is(preset))
     with job.showing():
         run = pretrain(**job.how, **job.typed("world"))
     job.tell(*_guessed(out, run.results))
 
 
+def _where_text_is(preset: str | None) -> str:
+    from calque.presets import load_preset
+
+    if preset is not None and "sentences" in load_preset(preset, "pretrain").settings:
+        return f"--world, of which the preset {preset} is"
+    return "--text en=FILE, again for each language, or --world"
+
+
 def _guessed(out: Path, results: Sequence[Result]) -> tuple[dict[str, Any], str]:
     """How well a language model guesses, for programs and for people."""
     scores = [{"language": one.languages, one.metric: one.value} for one in results]
+    commonest = {one.languages: one.value for one in results if one.metric == "commonest"}
     told = [
         f"{one.languages[0]}: {one.value:.1%} of {one.count:,} hidden pieces guessed"
+        f" (always the commonest: {commonest[one.languages]:.1%})"
         for one in results
         if one.metric == "accuracy"
     ]
@@ -164,7 +174,7 @@ def extend_command(
     from calque.pipeline.extending import AFTER, BEFORE
 
     with job.showing():
-        run = extend(**job.how, **job.settings())
+        run = extend(**job.how, **job.typed())
     cut = {(one.languages[0], one.metric): one.value for one in run.results}
     told = [
         f"{code}: {cut[code, BEFORE]:.2f} pieces a word before, {value:.2f} now"

@@ -8,11 +8,12 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import Field
 
 from calque.encoders.bundled import BUNDLED, bundled_directory
+from calque.encoders.bylanguage import LANGUAGES, PARTS, LanguagesFile
 from calque.encoders.encoder import longest_input
 from calque.encoders.hub import model_directory, quiet, read_masked, weights_digest
 from calque.encoders.tokens import Reader
 from calque.errors import BadSetting
-from calque.pipeline.modelling import Making, MaskedRecipe, PretrainRun, modelled
+from calque.pipeline.modelling import Making, MaskedRecipe, PretrainRun, check_length, modelled
 from calque.pipeline.pretraintext import Corpora, file_corpora, text_digests
 from calque.pretrain.extending import Extended, Initial, extend_model, extend_tokenizer, pieces_per_word
 from calque.pretrain.masked import Learned, MaskedLanguageModel
@@ -68,8 +69,16 @@ def extend(
     **settings: object,
 ) -> PretrainRun:
     """Add pieces to an encoder and train it on as a masked language model; settings as in `ExtendRecipe`."""
+    check_length(settings)
     texts = [text] if isinstance(text, str) else list(text)
     recipe = ExtendRecipe.build(encoder=encoder, text=texts, **settings)
+    if (Path(encoder) / LANGUAGES).is_file():
+        parts = Path(encoder) / PARTS / LanguagesFile.read(Path(encoder)).languages[0]
+        raise BadSetting(
+            "an encoder for each language, not one to extend",
+            where=encoder,
+            remedy=f"one of its parts, such as {parts}",
+        )
     bundled = encoder in BUNDLED and not Path(encoder).exists()
     folder = bundled_directory(encoder) if bundled else model_directory(encoder, recipe.revision)
     known = recipe.known(folder)
@@ -95,7 +104,10 @@ def _making(recipe: ExtendRecipe, folder: Path) -> Making:
     if recipe.trained == "embeddings":
         model.requires_grad_(False)
         model.get_input_embeddings().weight.requires_grad_(True)
-    reader = Reader(extended.tokenizer, limit=min(recipe.max_length, longest_input(model.base_model)))
+    longest = longest_input(model.base_model)
+    if longest < recipe.max_length:
+        say(f"inputs of at most {longest} pieces, as many as this encoder reads, not {recipe.max_length}")
+    reader = Reader(extended.tokenizer, limit=min(recipe.max_length, longest))
     masker = Masker.of(extended.tokenizer, recipe.masked)
 
     def save(place: Path) -> None:

@@ -22,7 +22,7 @@ from calque.errors import BadSetting, TrainingStopped
 from calque.files import Cache, is_done, write_json
 from calque.geometry.losses import Power
 from calque.measure.word_retrieval import RetrievalOptions, retrieve
-from calque.pipeline.runs import EncoderRecipe, Running, keep_records, running, work_folder
+from calque.pipeline.runs import EncoderRecipe, Running, keep_records, running, training_folder
 from calque.recipe import Device, parse_layers
 from calque.store import load_pairs
 from calque.training.checkpoint import checkpoints, load_weights, trained_parameters
@@ -154,7 +154,22 @@ def finetune(
         tensorboard=tensorboard,
         cpu=Device.parse(device) is Device.CPU,
     )
-    work = work_folder(out, recipe, resume=resume, overwrite=overwrite)
+    with training_folder(out, recipe, resume=resume, overwrite=overwrite) as work:
+        _train(recipe, encoder, loaded, dev, options, out, work, resume=resume)
+        wait_for_all()
+
+
+def _train(
+    recipe: FinetuneRecipe,
+    encoder: HuggingFaceEncoder,
+    loaded: Sequence[WordPairs],
+    dev: Sequence[WordPairs],
+    options: TrainOptions,
+    out: Path,
+    work: Path,
+    *,
+    resume: bool,
+) -> None:
     with running(recipe, out) if first_process() else nullcontext() as run, ExitStack() as undo:
         _prepare(recipe, encoder, [*loaded, *dev], undo)
         counts = parameter_count(encoder.model)
@@ -173,9 +188,6 @@ def finetune(
         if run is not None:
             _write(run, task, log, counts)
             keep_records(work, run.folder)
-    if first_process():
-        shutil.rmtree(work, ignore_errors=True)
-    wait_for_all()
 
 
 def own_encoder(spec: str, options: EncoderOptions) -> HuggingFaceEncoder:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -14,11 +13,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from pydantic import Field
 
+from calque.errors import BadSetting
 from calque.files import is_done, read_json, write_json
-from calque.pipeline.runs import keep_records, running, work_folder
+from calque.pipeline.runs import keep_records, running, training_folder
 from calque.pretrain.masked import Learned, MaskedLanguageModel, MaskedOptions, masked_score
 from calque.pretrain.texts import Rows
-from calque.progress import say
+from calque.progress import say, shown
 from calque.recipe import Device, Recipe
 from calque.stats.signature import signature
 from calque.store import load_results, save_results
@@ -45,7 +45,7 @@ class MaskedRecipe(Recipe):
     text: list[str] = Field(default_factory=list)
     limit: int | None = Field(None, ge=1)
     rows: Rows = Rows.SENTENCES
-    max_length: int = Field(128, ge=3)
+    max_length: int = Field(128, ge=8)
     masked: float = Field(0.2, gt=0, le=1)
     alpha: float = Field(0.7, ge=0, le=1)
     batch_tokens: int = Field(1024, ge=1)
@@ -76,6 +76,12 @@ class MaskedRecipe(Recipe):
     def reading(self, paired: float = 0.0) -> MaskedOptions:
         """How text becomes batches."""
         return MaskedOptions(self.batch_tokens, self.alpha, paired, self.seed)
+
+
+def check_length(settings: Mapping[str, object]) -> None:
+    """One says how long to train in one way only."""
+    if settings.get("minutes") is not None and settings.get("steps") is not None:
+        raise BadSetting("both steps and minutes to train for", remedy="--steps or --minutes")
 
 
 class Making(NamedTuple):
@@ -119,8 +125,8 @@ def modelled(
     folder = Path(out)
     if not is_done(folder, recipe.digest(), overwrite=overwrite):
         options = recipe.training(cpu=Device.parse(device) is Device.CPU, **how)
-        work = work_folder(folder, recipe, resume=resume, overwrite=overwrite)
-        _train(recipe, options, folder, work, make)
+        with training_folder(folder, recipe, resume=resume, overwrite=overwrite) as work:
+            _train(recipe, options, folder, work, make)
     return PretrainRun(folder, load_results(folder / "results.jsonl"))
 
 
@@ -138,8 +144,6 @@ def _train(
             save_results(run.folder / "results.jsonl", _results(recipe, making))
             write_json(run.folder / "artifacts" / "training.json", _told(log))
             keep_records(work, run.folder)
-    if first_process():
-        shutil.rmtree(work)
     # The others read what the first has written.
     wait_for_all()
 
@@ -155,6 +159,7 @@ def _bounded(
         own = 60 * recipe.minutes / _seconds(task, options)
         steps = max(1, int(crew.total(own) / crew.size))
         if crew.rank == 0:
+            say(f"{steps:,} steps fit into {recipe.minutes:g} minutes")
             write_json(plan, {"steps": steps})
         crew.wait()
     return replace(options, steps=read_json(plan)["steps"])
@@ -166,7 +171,8 @@ def _seconds(task: MaskedLanguageModel, options: TrainOptions) -> float:
     copy = MaskedLanguageModel(
         [replace(one, model=models[id(one.model)]) for one in task.texts], task.options
     )
-    with tempfile.TemporaryDirectory() as folder:
+    say(f"timing {2 * TIMED} steps")
+    with tempfile.TemporaryDirectory() as folder, shown(False):
         log = train(copy, replace(options, steps=2 * TIMED, tensorboard=False), Path(folder))
     return float(np.mean([record["seconds"] for record in log.history[TIMED:]]))
 

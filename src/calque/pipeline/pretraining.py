@@ -14,16 +14,27 @@ from transformers import BertConfig, BertForMaskedLM
 from calque.encoders.bylanguage import PARTS, LanguagesFile
 from calque.encoders.hub import quiet
 from calque.encoders.tokens import Reader
-from calque.pipeline.modelling import Making, MaskedRecipe, PretrainRun, modelled
-from calque.pipeline.pretraintext import Corpora, file_corpora, text_digests, world_corpora
+from calque.errors import BadSetting
+from calque.pipeline.modelling import Making, MaskedRecipe, PretrainRun, check_length, modelled
+from calque.pipeline.pretraintext import (
+    Corpora,
+    file_corpora,
+    text_digests,
+    text_languages,
+    world_corpora,
+)
 from calque.presets import load_preset
 from calque.pretrain.masked import Learned, MaskedLanguageModel
 from calque.pretrain.masking import Masker
 from calque.pretrain.sharing import CONDITIONS, Share, Sharing, sharing_models
 from calque.pretrain.switching import switchable
 from calque.pretrain.texts import MaskedText, Paired, Plain, Rows, Switched, streamed
-from calque.pretrain.vocabulary import Cut, Cutting, train_tokenizers
+from calque.pretrain.vocabulary import SPECIALS, Cut, Cutting, train_tokenizers
+from calque.progress import say
 from calque.types import Sentences
+
+#: Settings of the world's text.
+OF_THE_WORLD = ("languages", "sentences", "domains")
 
 
 class PretrainRecipe(MaskedRecipe):
@@ -57,24 +68,31 @@ class PretrainRecipe(MaskedRecipe):
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         if self.width % self.heads:
-            raise ValueError(f"a width of {self.width} cannot be shared by {self.heads} heads")
+            raise ValueError(
+                f"a width of {self.width} cannot be shared by {self.heads} heads: give a multiple of them"
+            )
+        if self.text and (idle := [name for name in OF_THE_WORLD if self._given(name)]):
+            raise ValueError(f"{' and '.join(idle)} are of the world, and text is given: leave them out")
         if self.bitext and not (self.text and self.paired):
             raise ValueError(
                 "bitext goes with text, and with the part of rows that are paired (--paired 0.5)"
             )
         if self.paired and self.text and not self.bitext:
-            raise ValueError("paired rows need a bitext")
+            raise ValueError("paired rows need a bitext: --bitext en,de=FILE")
         if self.paired and not self.sharing.whole:
             raise ValueError(
-                f"two languages cannot stand in one row when they share no more than {self.share}"
+                f"two languages cannot stand in one row when they share no more than {self.share}: share all"
             )
         if self.sharing.switched and self.text and not self.dictionary:
-            raise ValueError("extra anchors need a dictionary")
+            raise ValueError("extra anchors need a dictionary: --dictionary en-de.txt")
         if self.dictionary and not (self.sharing.switched and self.text):
             raise ValueError("a dictionary goes with text of one's own and share extra-anchors")
         if self.sharing.switched and self.rows is Rows.STREAMS:
-            raise ValueError("words are replaced in sentences, not in streams")
+            raise ValueError("extra anchors replace words in sentences, not in streams: --rows sentences")
         return self
+
+    def _given(self, name: str) -> bool:
+        return bool(getattr(self, name) != type(self).model_fields[name].default)
 
     @property
     def sharing(self) -> Sharing:
@@ -82,6 +100,12 @@ class PretrainRecipe(MaskedRecipe):
 
     def known(self) -> Self:
         """The recipe with the fingerprints of its files, which must be there."""
+        codes = text_languages(self.text) if self.text else self.languages
+        if len(set(codes)) < 2 and (self.share is not Share.ALL or self.paired):
+            raise BadSetting(
+                f"nothing to share: {', '.join(codes)} is the only language",
+                remedy="give another, or neither --share nor --paired",
+            )
         found = text_digests(self.text, self.bitext, self.dictionary)
         return self.model_copy(update={"inputs": found}) if found else self
 
@@ -140,6 +164,7 @@ def pretrain(
     Until it is written, checkpoints lie in a hidden folder beside `out`, from which `resume` goes on. Started
     by torchrun, every process runs this, and the first one writes.
     """
+    check_length(settings)
     if preset is not None:
         settings = {**load_preset(preset, "pretrain").settings, "preset": Path(preset).stem, **settings}
     recipe = PretrainRecipe.build(**settings).known()
@@ -168,6 +193,9 @@ class _Made:
         cuts = train_tokenizers(
             texts, recipe.vocabulary, recipe.cutting, sharing.pieces, max_length=recipe.max_length
         )
+        pieces = {id(cut.tokenizer): int(cut.own.sum()) for cut in cuts}
+        if (made := len(SPECIALS) + sum(pieces.values())) < recipe.vocabulary:
+            say(f"{made:,} pieces, not {recipe.vocabulary:,}: the text gives no more")
         models = sharing_models(
             lambda number: recipe.model(cuts[number].tokenizer, number),
             len(texts),

@@ -151,9 +151,22 @@ def text_digests(text: Sequence[str], bitext: Sequence[str], dictionaries: Seque
 def _pair_text(spec: str) -> ParallelText:
     """Files of a spec; one language alone is a text and no pair."""
     codes, _, path = spec.partition("=")
-    if "," not in codes and path and "," not in path:
-        return ParallelText((path,), (codes.strip(), ""))
-    return ParallelText.parse(spec)
+    if "," not in spec:
+        if not (codes.strip() and path.strip()):
+            raise BadSetting(
+                f"text {spec!r} not understood",
+                remedy="en=FILE, or en,de=FILE for a file that holds both sides of a bitext",
+            )
+        return ParallelText((path.strip(),), (codes.strip(), ""))
+    found = ParallelText.parse(spec)
+    if found.languages[0] == found.languages[1]:
+        raise BadSetting(f"text {spec!r}: {found.languages[0]} twice", remedy="two languages, en,de=FILE")
+    return found
+
+
+def text_languages(text: Sequence[str]) -> list[str]:
+    """Whose text these are, each once."""
+    return list(dict.fromkeys(code for spec in text for code in _pair_text(spec).languages if code))
 
 
 def _read(spec: str, limit: int | None) -> list[Sentences]:

@@ -22,6 +22,7 @@ from calque.encoders.encoder import EncoderOptions
 from calque.encoders.open import open_encoder
 from calque.errors import BadInput, BadSetting
 from calque.files import file_digest, read_json, run_folder, text_digest, write_json
+from calque.progress import say
 from calque.recipe import Device, Dtype, Recipe
 from calque.training.checkpoint import checkpoints
 from calque.training.crew import first_process
@@ -77,8 +78,25 @@ def running(recipe: Recipe, out: Path) -> Iterator[Running]:
         write_json(folder / "cost.json", {"seconds": run.seconds, "peak_memory_mb": peak_memory()})
 
 
-def work_folder(out: Path, recipe: Recipe, *, resume: bool, overwrite: bool) -> Path:
-    """Where the checkpoints of a training lie until it is done, checked to be of this very recipe."""
+@contextmanager
+def training_folder(out: Path, recipe: Recipe, *, resume: bool, overwrite: bool) -> Iterator[Path]:
+    """Where the checkpoints of a training lie until it is done; none there, it leaves nothing."""
+    work = _work_folder(out, recipe, resume=resume, overwrite=overwrite)
+    done = False
+    try:
+        yield work
+        done = True
+    except KeyboardInterrupt:
+        if checkpoints(work):
+            say(f"what was trained is kept in {work}: --resume goes on")
+        raise
+    finally:
+        if first_process() and (done or not checkpoints(work)):
+            shutil.rmtree(work, ignore_errors=True)
+
+
+def _work_folder(out: Path, recipe: Recipe, *, resume: bool, overwrite: bool) -> Path:
+    """The folder of checkpoints, checked to be of this very recipe."""
     work = out.parent / f".{out.name}.training"
     marker = work / "recipe.json"
     if checkpoints(work) and not overwrite:
@@ -96,7 +114,12 @@ def work_folder(out: Path, recipe: Recipe, *, resume: bool, overwrite: bool) -> 
             )
     elif first_process():
         shutil.rmtree(work, ignore_errors=True)
-        write_json(marker, {"digest": recipe.digest()})
+        try:
+            write_json(marker, {"digest": recipe.digest()})
+        except OSError as error:
+            raise BadSetting(
+                f"cannot be written ({error.strerror})", where=out, remedy="another --out"
+            ) from None
     return work
 
 

@@ -182,9 +182,6 @@ def start(options: TrainOptions) -> tuple[Accelerator, Crew]:
             f"{crew.size} processes run here, not {options.processes}",
             remedy=f"start them with torchrun --nproc-per-node {options.processes} -m calque …",
         )
-    if crew.rank == 0:
-        told = f"{crew.size} processes, each" if crew.size > 1 else "one process"
-        say(f"training by {told} on {crew.device}")
     return accelerator, crew
 
 
@@ -196,6 +193,9 @@ class _Trainer:
     ) -> None:
         self.task, self.options, self.folder, self.evaluate = task, options, folder, evaluate
         self.accelerator, self.crew = start(options)
+        if self.crew.rank == 0:
+            told = f"{self.crew.size} processes, each" if self.crew.size > 1 else "one process"
+            say(f"training by {told} on {self.crew.device}")
         for module in task.modules.values():
             module.to(self.crew.device).train(options.dropout)
         self.parameters = trained_parameters(task.modules)
