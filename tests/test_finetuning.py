@@ -170,6 +170,8 @@ def test_collapse_stops_with_the_last_good_encoder(bert: Path, links: Path, tmp_
         align(str(bert), links / "train", out=tmp_path / "out", method="l2", **settings)
     assert not (tmp_path / "out").exists()
     kept = open_encoder(str(tmp_path / "out.last-good"))
+    card = (tmp_path / "out.last-good" / "README.md").read_text(encoding="utf-8")
+    assert "**The last good weights of a training that stopped:**" in card
     assert isinstance(kept, AlignedEncoder) and np.isfinite(apart(kept, links / "test"))
 
 

@@ -81,7 +81,8 @@ def test_the_examples_work_as_printed_in_an_empty_folder(
         "links", "near", "aligned", "centred", "trained", "words", "cosine", "vectors",
         "retrieved", "margin", "mined", "scored", "alike", "likeness", "distances", "angles", "related",
         "picture", "senses", "examples", "everything", "lexicon", "anchors", "refined",
-        "entities", "continual", "tags", "helped", "labelled.tsv",
+        "entities", "continual", "tags", "helped", "labelled.tsv", "exported", "shorter",
+        "helped.tex", "everything.csv", "study",
     }  # fmt: skip
     assert (tmp_path / "words" / "report.html").is_file()
 
@@ -111,6 +112,7 @@ def recipes() -> dict[str, Any]:
         DistancesRecipe,
         EncodeRecipe,
         ExamplesRecipe,
+        ExportRecipe,
         ExtendRecipe,
         FinetuneRecipe,
         LexiconRecipe,
@@ -130,7 +132,7 @@ def recipes() -> dict[str, Any]:
         LinkRecipe, AlignRecipe, FinetuneRecipe, WordsRecipe, EncodeRecipe, WorldRecipe, PretrainRecipe,
         SentencesRecipe, MineRecipe, ScoreRecipe, CkaRecipe, DistancesRecipe, CorrelationRecipe,
         ExamplesRecipe, ProjectionRecipe, WholeRecipe, LexiconRecipe, TransferRecipe, CompareRecipe,
-        ExtendRecipe,
+        ExtendRecipe, ExportRecipe,
     )  # fmt: skip
     return {kind.__name__: kind for kind in kinds}
 
@@ -157,7 +159,7 @@ def values(annotation: Any) -> set[str] | None:
     [
         *("Link", "Align", "Finetune", "Words", "Encode", "World", "Pretrain", "Sentences", "Mine", "Score"),
         *("Cka", "Distances", "Correlation", "Examples", "Projection", "Whole"),
-        *("Lexicon", "Transfer", "Compare", "Extend"),
+        *("Lexicon", "Transfer", "Compare", "Extend", "Export"),
     ],
 )
 def test_options_are_the_recipe_with_its_values_and_defaults(name: str) -> None:

@@ -8,7 +8,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,15 +52,25 @@ def atomic_directory(path: Path) -> Iterator[Path]:
     try:
         yield partial
         _readable(partial)
-        if path.exists():
-            old = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".old"))
-            path.rename(old / "was")
-            partial.rename(path)
-            shutil.rmtree(old, ignore_errors=True)
-        else:
-            partial.rename(path)
+        _put(partial, path)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def _put(partial: Path, path: Path) -> None:
+    """Rename, with what was there out of the way; another process may be putting the same there now."""
+    for _ in range(100):
+        try:
+            partial.rename(path)
+            return
+        except OSError:
+            if not path.exists():
+                raise
+        old = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".old"))
+        with suppress(FileNotFoundError):
+            path.rename(old / "was")
+        shutil.rmtree(old, ignore_errors=True)
+    raise BadSetting("cannot be replaced: others keep writing it", where=path)
 
 
 def _readable(folder: Path) -> None:

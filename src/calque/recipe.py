@@ -5,10 +5,10 @@ from __future__ import annotations
 import difflib
 import json
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, get_args
 
 import tomli_w
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -90,7 +90,7 @@ class Recipe(BaseModel):
         try:
             return cls(**settings)
         except ValidationError as error:
-            raise BadSetting(_mistakes(error, list(cls.model_fields))) from None
+            raise BadSetting("; ".join(mistakes(error, cls))) from None
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -106,11 +106,25 @@ class Recipe(BaseModel):
         try:
             return cls(**held)
         except ValidationError as error:
-            raise BadInput(_mistakes(error, list(cls.model_fields)), where=path) from None
+            raise BadInput("; ".join(mistakes(error, cls)), where=path) from None
 
 
-def _mistakes(error: ValidationError, known: list[str]) -> str:
-    return "; ".join(_mistake(dict(one), known) for one in error.errors())
+def mistakes(error: ValidationError, model: type[BaseModel]) -> list[str]:
+    """Every mistake that was found, each with what would be right."""
+    return [_mistake(dict(one), _known(model, one["loc"])) for one in error.errors()]
+
+
+def _known(model: type[BaseModel], place: Sequence[int | str]) -> list[str]:
+    """The names that could have stood at a place: those of the model, or of the one inside it."""
+    for name in place[:-1]:
+        field = model.model_fields.get(str(name))
+        inner = [one for one in _kinds(field.annotation if field else None) if isinstance(one, type)]
+        model = next((one for one in inner if issubclass(one, BaseModel)), model)
+    return list(model.model_fields)
+
+
+def _kinds(annotation: Any) -> tuple[Any, ...]:
+    return get_args(annotation) or (annotation,)
 
 
 def _mistake(mistake: dict[str, Any], known: list[str]) -> str:
@@ -118,7 +132,7 @@ def _mistake(mistake: dict[str, Any], known: list[str]) -> str:
     if not name:  # settings that do not go together: what each of them is would hide what is wrong
         return told
     if mistake["type"] == "extra_forbidden":
-        return f"{name}: {told}; {suggestion(name, known)}"
+        return f"{name}: {told}; {suggestion(name.rpartition('.')[2], known)}"
     return f"{name}: {told}" + ("" if mistake["type"] == "missing" else f" (given: {mistake['input']!r})")
 
 

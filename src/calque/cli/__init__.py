@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 
 from calque.cli import (  # noqa: F401 (they register their commands)
+    exporting,
     lexicon,
     measures,
     mining,
     pictures,
     pretraining,
     spaces,
+    study,
     transfer,
     verbs,
 )

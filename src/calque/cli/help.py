@@ -95,14 +95,31 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "    --limit-train 200 --limit-test 100 --epochs 1 --seeds 2 --out continual",
     ),
     "compare": ("calque compare entities continual --out helped",),
+    "check": (
+        "calque check first-study",
+        "calque check first-study --set align.methods=centring --print",
+    ),
+    "study": (
+        "calque study first-study --dry-run",
+        "calque study first-study --set seeds=0 --out study",
+    ),
     "predict": (
         "calque predict world/text/near.conllu --model entities --language near \\\n    --out labelled.tsv",
     ),
-    "report": ("calque report words",),
+    "report": (
+        "calque report words",
+        "calque report helped --tables tex --out helped.tex",
+        "calque report everything --tables csv --out everything.csv",
+    ),
     "encode": (
         "calque encode world/text/far.conllu --encoder aligned --language far \\\n    --out vectors",
         "calque encode world/text/en.conllu --encoder e5-small-q4 --language en \\\n"
         "    --unit sentences --limit 100 --out sentences",
+    ),
+    "export": (
+        "calque export model --out exported",
+        "calque export trained --layer 2 --pooling first --normalise --out shorter",
+        "calque export e5-small-q4 --prefix 'query: ' --out queries",
     ),
     "mine": (
         "calque mine world/text/en.conllu world/text/far.conllu --languages en far \\\n"
@@ -167,6 +184,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "distance": ("l2", "cosine"),
     "over": ("layers", "languages"),
     "unit": ("words", "sentences"),
+    "tables": ("md", "tex", "csv"),
     "device": ("auto", "cpu", "cuda", "mps"),
     "dtype": ("float32", "float16", "bfloat16"),
 }  # fmt: skip

@@ -273,6 +273,13 @@ def compare_command(
     paired_seeds: Annotated[
         bool, typer.Option("--paired-seeds", help="Runs of one seed share their luck, and are paired.")
     ] = False,
+    pool: Annotated[
+        bool,
+        typer.Option("--pool", help="Runs of one label and task are parts of one: its seeds, or languages."),
+    ] = False,
+    varies: Annotated[
+        str | None, typer.Option(metavar="<text>", help="What differs between seeds, for the page.")
+    ] = None,
     level: Annotated[float, typer.Option(help="Below which a corrected p counts.")] = 0.05,
     rounds: Annotated[int, typer.Option(help="Of randomisation.")] = 1000,
     overwrite: Overwrite = False,
@@ -284,7 +291,7 @@ def compare_command(
     from calque.pipeline import compare
 
     standing = None if out is None else Standing(out)
-    given = {"baseline": baseline, "metric": metric, "test": test, "paired_seeds": paired_seeds}
+    given = {"baseline": baseline, "metric": metric, "test": test, "varies": varies}
     found = compare(
         runs,
         out=out,
@@ -292,6 +299,8 @@ def compare_command(
         level=level,
         rounds=rounds,
         seed=seed,
+        paired_seeds=paired_seeds,
+        pool=pool,
         **{name: value for name, value in given.items() if value is not None},
     )
     ending = [] if standing is None else [str(standing)]

@@ -318,14 +318,33 @@ def _refined(language: str, held: dict[str, Any]) -> str:
 @app.command("report", cls=Verb)
 def report_command(
     folder: Annotated[Path, typer.Argument(help="A run, or a folder of runs.")],
+    tables: Annotated[
+        str | None, choice("tables", "In place of the page, every table as Markdown, LaTeX or CSV")
+    ] = None,
+    table: Annotated[
+        list[str] | None,
+        typer.Option(metavar="<name>", help="Of these only that of this name; may be given again."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="<file>", help="Write the tables to a file; they are printed else.")
+    ] = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Write one self-contained HTML page for a run or for all runs in a folder, and print its path."""
-    from calque.pipeline.reporting import report
+    from calque.pipeline.reporting import report, report_tables
 
-    page = report(folder)
-    tell(quiet, as_json, {"page": page}, str(page))
+    if tables is None:
+        if table or out is not None:
+            raise BadSetting("--table and --out are for tables", remedy="add --tables md, tex or csv")
+        page = report(folder)
+        tell(quiet, as_json, {"page": page}, str(page))
+        return
+    text = report_tables(folder, tables, only=table or (), out=out)
+    if out is None and not quiet and not as_json:
+        print(text, end="")
+    else:
+        tell(quiet, as_json, {"form": tables, "file": out, "text": text}, f"written: {out}")
 
 
 # --------------------------------------------------------------------------------------------- encode

@@ -27,9 +27,18 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-#: What belongs to a checkpoint, and what calque itself put beside one.
+#: What tells sentence-transformers how to make sentence vectors of a checkpoint.
+MODULES, READING, SENTENCES = (
+    "modules.json",
+    "sentence_bert_config.json",
+    "config_sentence_transformers.json",
+)
+#: What belongs to a checkpoint, and what calque itself put beside one. What sentence-transformers would make
+#: of it is not its own either: where there are maps it would be wrong.
 CHECKPOINT = frozenset({".json", ".safetensors", ".model", ".txt", ".spm", ".jinja"})
-OURS = frozenset({ALIGNMENT, MAPS, MANIFEST, FINISHED, "environment.json", "cost.json"})
+OURS = frozenset(
+    {ALIGNMENT, MAPS, MANIFEST, FINISHED, "environment.json", "cost.json", MODULES, READING, SENTENCES}
+)
 
 
 def open_encoder(spec: str, options: EncoderOptions | None = None, *, own: bool = False) -> Encoder:

@@ -5,6 +5,7 @@ from calque.pipeline.checkup import Checkup, doctor
 from calque.pipeline.comparing import CompareRecipe, Comparison, compare
 from calque.pipeline.demonstration import WorldRecipe, demo, world
 from calque.pipeline.encoding import EncodeRecipe, Vectors, encode
+from calque.pipeline.exporting import Exported, ExportRecipe, export
 from calque.pipeline.extending import ExtendRecipe, extend
 from calque.pipeline.finetuning import FinetuneRecipe
 from calque.pipeline.linking import LinkRecipe, LinkRun, link
@@ -32,9 +33,10 @@ from calque.pipeline.measuring import (
 )
 from calque.pipeline.mining import MineRecipe, MineRun, mine
 from calque.pipeline.modelling import PretrainRun
+from calque.pipeline.mteb_encoder import MtebEncoder
 from calque.pipeline.predicting import Predicted, predict
 from calque.pipeline.pretraining import PretrainRecipe, pretrain
-from calque.pipeline.reporting import report
+from calque.pipeline.reporting import report, report_tables
 from calque.pipeline.scoring import ScoreRecipe, ScoreRun, score_bitext
 from calque.pipeline.transferring import TransferRun, transfer
 from calque.pipeline.transfersettings import TransferRecipe
@@ -49,6 +51,8 @@ __all__ = [
     "DistancesRecipe",
     "EncodeRecipe",
     "ExamplesRecipe",
+    "ExportRecipe",
+    "Exported",
     "ExtendRecipe",
     "FinetuneRecipe",
     "LexiconRecipe",
@@ -57,6 +61,7 @@ __all__ = [
     "MeasureRun",
     "MineRecipe",
     "MineRun",
+    "MtebEncoder",
     "Predicted",
     "PretrainRecipe",
     "PretrainRun",
@@ -76,6 +81,7 @@ __all__ = [
     "demo",
     "doctor",
     "encode",
+    "export",
     "extend",
     "link",
     "measure_all",
@@ -91,6 +97,7 @@ __all__ = [
     "predict",
     "pretrain",
     "report",
+    "report_tables",
     "score_bitext",
     "transfer",
     "world",

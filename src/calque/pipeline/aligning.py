@@ -22,6 +22,7 @@ from calque.encoders.static import is_static_spec, open_static_spec
 from calque.errors import BadSetting
 from calque.files import is_done
 from calque.geometry.solvers import Method, SolverOptions
+from calque.pipeline.card import write_card
 from calque.pipeline.finetuning import FinetuneRecipe, finetune
 from calque.pipeline.runs import EncoderRecipe, input_digests, running
 from calque.pipeline.seeds import Seeds
@@ -57,7 +58,7 @@ class AlignRecipe(EncoderRecipe):
     """
 
     verb: ClassVar[str] = "align"
-    places: ClassVar[frozenset[str]] = frozenset({"pairs", "dictionary", "text"})
+    places: ClassVar[frozenset[str]] = frozenset({"encoder", "pairs", "dictionary", "text"})
 
     encoder: str
     pairs: list[str] = Field(default_factory=list)
@@ -116,6 +117,25 @@ def align(
     with settings as in `FinetuneRecipe`, and those of `finetune` on how to run it. A preset is the settings
     of a paper, by name or as a TOML file; settings that are given win over it.
     """
+    recipe, how = align_recipe(encoder, pairs, method=method, preset=preset, **settings)
+    if isinstance(recipe, FinetuneRecipe):
+        finetune(recipe, Path(out), overwrite=overwrite, device=device, **how)
+    else:
+        _learn_maps(recipe, Path(out), overwrite, device)
+    found = open_encoder(str(out), EncoderOptions(Device.parse(device)))
+    assert isinstance(found, AlignedEncoder)
+    return found
+
+
+def align_recipe(
+    encoder: str,
+    pairs: str | Path | Sequence[str | Path] = (),
+    *,
+    method: str | None = None,
+    preset: str | None = None,
+    **settings: Any,
+) -> tuple[AlignRecipe | FinetuneRecipe, dict[str, Any]]:
+    """What these settings ask for, and how a training is to be run; nothing is opened yet."""
     folders = [str(path) for path in ([pairs] if isinstance(pairs, str | Path) else pairs)]
     if preset is not None:
         settings = {**load_preset(preset).align, "preset": Path(preset).stem, **settings}
@@ -130,16 +150,13 @@ def align(
         )
     if chosen in list(Loss):
         how = {name: given.pop(name) for name in HOW_TO_TRAIN if name in given}
-        finetune(FinetuneRecipe.build(**given), Path(out), overwrite=overwrite, device=device, **how)
-    else:
-        _learn_maps(AlignRecipe.build(**given), Path(out), overwrite, device)
-    found = open_encoder(str(out), EncoderOptions(Device.parse(device)))
-    assert isinstance(found, AlignedEncoder)
-    return found
+        return FinetuneRecipe.build(**given), how
+    recipe = AlignRecipe.build(**given)
+    _check_used(recipe)
+    return recipe, {}
 
 
 def _learn_maps(recipe: AlignRecipe, folder: Path, overwrite: bool, device: str) -> None:
-    _check_used(recipe)
     loaded = [load_pairs(Path(path)) for path in recipe.pairs]
     texts = Texts.read(recipe.text, tokenised=recipe.tokenised)
     opened = _open(recipe, device)
@@ -161,7 +178,9 @@ def _learn_maps(recipe: AlignRecipe, folder: Path, overwrite: bool, device: str)
                     aligned = refine_maps(
                         aligned, aligner, seeds.frequent(recipe.refine_words), recipe.refine
                     )
-            save_aligned(run.folder, replace(aligned, inner=opened))
+            made = replace(aligned, inner=opened)
+            save_aligned(run.folder, made)
+            write_card(run.folder, made, recipe)
 
 
 def _check_used(recipe: AlignRecipe) -> None:

@@ -35,7 +35,8 @@ class CompareRecipe(Recipe):
 
     `baseline` is the label of the runs that others are compared with, by default the first run's. A task's
     first metric is compared unless another is named. `test` is explained by `SeedTest`; `paired_seeds` says
-    that runs of one seed share their luck.
+    that runs of one seed share their luck. With `pool`, runs of one label and task are parts of one: its
+    seeds, or its languages. `varies` is what differs between seeds, in words.
     """
 
     verb: ClassVar[str] = "compare"
@@ -46,18 +47,21 @@ class CompareRecipe(Recipe):
     metric: str | None = None
     test: SeedTest = SeedTest.BOTH
     paired_seeds: bool = False
+    pool: bool = False
+    varies: str = VARIES
     level: float = Field(0.05, gt=0, lt=1)
     rounds: int = Field(1000, ge=1)
 
 
 @dataclass(frozen=True, eq=False)
 class TransferFolder:
-    """A finished run of `calque transfer`, read back."""
+    """A finished run of `calque transfer`, read back; or several of one label and task, its `parts`."""
 
     folder: Path
     label: str
     data: Mapping[str, Any]
     results: Sequence[Result]
+    parts: Sequence[TransferFolder] = ()
 
     @classmethod
     def read(cls, folder: Path) -> TransferFolder:
@@ -90,13 +94,19 @@ class TransferFolder:
         return sorted({f"{self.label}: {one.note}" for one in self.results if one.note})
 
     @cached_property
-    def _items(self) -> dict[tuple[str, int], str]:
-        return {(one.languages[1], one.seed): str(one.items) for one in self.results if one.items}
+    def _items(self) -> dict[tuple[str, int], tuple[Path, str]]:
+        """Where item statistics of each language and seed lie."""
+        return {
+            (one.languages[1], one.seed): (part.folder / "items", one.items)
+            for part in self.parts or (self,)
+            for one in part.results
+            if one.items
+        }
 
     def runs(self, language: str) -> Runs:
         """Item statistics of every seed in one language."""
         seeds = sorted(seed for told, seed in self._items if told == language)
-        held: list[Items] = [load_items(self.folder / "items", self._items[language, seed]) for seed in seeds]
+        held: list[Items] = [load_items(*self._items[language, seed]) for seed in seeds]
         columns = {name: np.stack([one.values[name] for one in held]) for name in held[0].values}
         return Runs(columns, held[0].cluster, tuple(seeds))
 
@@ -154,6 +164,7 @@ class Comparison:
     tasks: Sequence[Row]
     notes: Sequence[str]
     trained: Sequence[str] = ()
+    varies: str = VARIES
     folder: Path | None = None
 
     @property
@@ -174,7 +185,7 @@ class Comparison:
         return {
             "baseline": self.baseline,
             "test": self.test.value,
-            "a seed varies": VARIES,
+            "a seed varies": self.varies,
             "rows": [row.record() for row in self.rows],
             "tasks": [row.record() for row in self.tasks],
             "overall": self.overall,
@@ -191,7 +202,8 @@ def compare(
     With `out` a folder is written for `calque report`.
     """
     recipe = CompareRecipe.build(runs=each(runs), **settings)
-    held = told_apart([TransferFolder.read(Path(path)) for path in recipe.runs])
+    read = [TransferFolder.read(Path(path)) for path in recipe.runs]
+    held = pooled(read) if recipe.pool else told_apart(read)
     found = compared(recipe, held)
     if out is None:
         return found
@@ -214,6 +226,42 @@ def told_apart(held: Sequence[TransferFolder]) -> list[TransferFolder]:
         else one
         for one in held
     ]
+
+
+def pooled(held: Sequence[TransferFolder]) -> list[TransferFolder]:
+    """Runs of one label and task as one, which has the seeds and languages of them all."""
+    found: dict[tuple[str, str], list[TransferFolder]] = {}
+    for one in held:
+        found.setdefault((one.task, one.label), []).append(one)
+    return [parts[0] if len(parts) == 1 else _pooled(parts) for parts in found.values()]
+
+
+def _pooled(parts: Sequence[TransferFolder]) -> TransferFolder:
+    first = parts[0]
+    tests: dict[str, Any] = {}
+    done: dict[tuple[str, int], Path] = {}
+    for part in parts:
+        if part.trained != first.trained:
+            raise BadInput(f"trained on other languages than {first.folder}", where=part.folder)
+        for one in part.data["test"]:
+            known = tests.setdefault(one["language"], one)
+            if known["fingerprint"] != one["fingerprint"]:
+                raise BadInput(
+                    f"tested on other items in {one['language']} than another run of {first.label}",
+                    where=part.folder,
+                    remedy="test all seeds on the same file with the same limits",
+                )
+        for language, seed in part._items:
+            if (language, seed) in done:
+                raise BadInput(
+                    f"seed {seed} in {language} is also in {done[language, seed]}",
+                    where=part.folder,
+                    remedy="give each seed of a method once",
+                )
+            done[language, seed] = part.folder
+    data = {**first.data, "test": list(tests.values()), "seeds": sorted({seed for _, seed in done})}
+    results = [one for part in parts for one in part.results]
+    return TransferFolder(first.folder, first.label, data, results, tuple(parts))
 
 
 def compared(recipe: CompareRecipe, held: Sequence[TransferFolder]) -> Comparison:
@@ -246,6 +294,7 @@ def compared(recipe: CompareRecipe, held: Sequence[TransferFolder]) -> Compariso
         rows_of(means, recipe.level),
         sorted({note for one in held for note in one.notes} | set(left_out(matches))),
         sorted(frozenset[str]().union(*(one.trained for one in held))),
+        recipe.varies,
     )
 
 

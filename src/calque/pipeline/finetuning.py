@@ -22,6 +22,7 @@ from calque.errors import BadSetting, TrainingStopped
 from calque.files import Cache, is_done, write_json
 from calque.geometry.losses import Power
 from calque.measure.word_retrieval import RetrievalOptions, retrieve
+from calque.pipeline.card import write_card
 from calque.pipeline.runs import EncoderRecipe, Running, keep_records, running, training_folder
 from calque.recipe import Device, parse_layers
 from calque.store import load_pairs
@@ -49,7 +50,7 @@ class FinetuneRecipe(EncoderRecipe):
     """
 
     verb: ClassVar[str] = "align"
-    places: ClassVar[frozenset[str]] = frozenset({"pairs", "dev"})
+    places: ClassVar[frozenset[str]] = frozenset({"encoder", "pairs", "dev"})
 
     encoder: str
     pairs: list[str]
@@ -183,10 +184,10 @@ def _train(
         try:
             log = train(task, options, work, evaluate=score, resume=resume)
         except TrainingStopped as stopped:
-            raise _with_last_good(stopped, task, undo, work, out) from None
+            raise _with_last_good(stopped, task, recipe, undo, work, out) from None
         undo.close()
         if run is not None:
-            _write(run, task, log, counts)
+            _write(run, task, recipe, log, counts)
             keep_records(work, run.folder)
 
 
@@ -245,7 +246,12 @@ def _scorer(encoder: HuggingFaceEncoder, task: FinetuneTask, dev: Sequence[WordP
 
 
 def _with_last_good(
-    stopped: TrainingStopped, task: FinetuneTask, undo: ExitStack, work: Path, out: Path
+    stopped: TrainingStopped,
+    task: FinetuneTask,
+    recipe: FinetuneRecipe,
+    undo: ExitStack,
+    work: Path,
+    out: Path,
 ) -> TrainingStopped:
     """What was kept of a training that stopped: its last checkpoint, as an encoder beside `out`."""
     kept = checkpoints(work)
@@ -256,16 +262,22 @@ def _with_last_good(
     folder = out.parent / f"{out.name}.last-good"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    save_aligned(folder, task.aligned())
+    made = task.aligned()
+    save_aligned(folder, made)
+    write_card(folder, made, recipe, f"**The last good weights of a training that stopped:** {stopped.what}.")
     return TrainingStopped(f"{stopped.what}, written to {folder}", where=stopped.where, remedy=stopped.remedy)
 
 
-def _write(run: Running, task: FinetuneTask, log: TrainLog, counts: ParameterCount) -> None:
+def _write(
+    run: Running, task: FinetuneTask, recipe: FinetuneRecipe, log: TrainLog, counts: ParameterCount
+) -> None:
     about = {
         "steps": log.steps,
         "best dev score": log.best,
         "parameters": counts._asdict(),
         "last step": log.history[-1],
     }
-    save_aligned(run.folder, task.aligned())
+    made = task.aligned()
+    save_aligned(run.folder, made)
+    write_card(run.folder, made, recipe)
     write_json(run.folder / "artifacts" / "training.json", about)

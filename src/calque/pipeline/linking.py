@@ -102,7 +102,7 @@ def link(
     files = [str(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
     codes = (check_language(languages[0]), check_language(languages[1]))
     recipe = LinkRecipe.build(paths=files, languages=codes, **settings)
-    _check(recipe)
+    check_links(recipe)
     encoder = None if recipe.encoder is None else open_encoder(recipe.encoder, recipe.options(device))
     recipe = recipe.model_copy(update={"inputs": _inputs(recipe, encoder)})
     folder = Path(out)
@@ -112,7 +112,7 @@ def link(
     return _load(folder)
 
 
-def _check(recipe: LinkRecipe) -> None:
+def check_links(recipe: LinkRecipe) -> None:
     """What can be told before anything is read."""
     for name in recipe.filters:
         parse_filter(name)

@@ -54,10 +54,15 @@ class PairingRecipe(EncoderRecipe):
 
     def one_layer(self, encoder: Encoder) -> int:
         """The layer by number."""
-        layers = parse_layers(self.layer, encoder.depth)
-        if len(layers) != 1:
-            raise BadSetting(f"--layer {self.layer} names {len(layers)} layers", remedy="one, such as last")
-        return layers[0]
+        return one_layer(self.layer, encoder.depth)
+
+
+def one_layer(layer: str, depth: int) -> int:
+    """A single layer by name."""
+    layers = parse_layers(layer, depth)
+    if len(layers) != 1:
+        raise BadSetting(f"--layer {layer} names {len(layers)} layers", remedy="one, such as last")
+    return layers[0]
 
 
 @dataclass(frozen=True, eq=False)

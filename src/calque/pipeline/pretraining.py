@@ -164,10 +164,7 @@ def pretrain(
     Until it is written, checkpoints lie in a hidden folder beside `out`, from which `resume` goes on. Started
     by torchrun, every process runs this, and the first one writes.
     """
-    check_length(settings)
-    if preset is not None:
-        settings = {**load_preset(preset, "pretrain").settings, "preset": Path(preset).stem, **settings}
-    recipe = PretrainRecipe.build(**settings).known()
+    recipe = pretrain_recipe(preset, **settings).known()
 
     def make() -> Making:
         corpora = recipe.corpora()
@@ -175,6 +172,14 @@ def pretrain(
 
     how = {"processes": processes, "save_every": save_every, "tensorboard": tensorboard}
     return modelled(recipe, out, make, overwrite=overwrite, resume=resume, device=device, **how)
+
+
+def pretrain_recipe(preset: str | Path | None = None, **settings: object) -> PretrainRecipe:
+    """What these settings ask for; no text is read yet."""
+    check_length(settings)
+    if preset is not None:
+        settings = {**load_preset(preset, "pretrain").settings, "preset": Path(preset).stem, **settings}
+    return PretrainRecipe.build(**settings)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from calque.align.continual import ContinualAlignment
 from calque.encoders.aligned import AlignedEncoder
@@ -41,6 +41,8 @@ from calque.transfer.vectors import Space
 from calque.types import Encoder, Result
 
 DATA = "data.json"
+#: Labelled data by language: `code=file`, several of them, or files by code.
+Files: TypeAlias = str | Path | Sequence[str] | Mapping[str, str | Path]
 #: What differs between seeds. The text and the alignment are the same for all of them.
 VARIES = "the head's first weights, the order of batches, dropout"
 
@@ -58,9 +60,9 @@ def transfer(
     task: str,
     encoder: str | None = None,
     *,
-    train: str | Path | Sequence[str] | Mapping[str, str | Path] = (),
-    test: str | Path | Sequence[str] | Mapping[str, str | Path] = (),
-    dev: str | Path | Sequence[str] | Mapping[str, str | Path] = (),
+    train: Files = (),
+    test: Files = (),
+    dev: Files = (),
     out: str | Path,
     seeds: int | Sequence[int] = 5,
     preset: str | None = None,
@@ -76,6 +78,27 @@ def transfer(
     are `code=file`, or files by language code. `seeds` are how many, from 0 on, or which. A run that was
     stopped goes on where it stood when it is started again.
     """
+    data = {"train": train, "test": test, "dev": dev}
+    recipe = transfer_recipe(task, encoder, **data, seeds=seeds, preset=preset, **settings)
+    job = _Job.of(recipe, device, dict(save_every=save_every, tensorboard=tensorboard))
+    run = Path(out)
+    if not is_done(run, job.recipe.digest(), overwrite=overwrite):
+        job.run(run, overwrite)
+    return TransferRun(run, load_results(run / "results.jsonl"), read_json(run / "artifacts" / DATA))
+
+
+def transfer_recipe(
+    task: str,
+    encoder: str | None = None,
+    *,
+    train: Files = (),
+    test: Files = (),
+    dev: Files = (),
+    seeds: int | Sequence[int] = 5,
+    preset: str | None = None,
+    **settings: Any,
+) -> TransferRecipe:
+    """What these settings ask for; no data is read yet."""
     chosen = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
     if settings.get("model") is not None:
         folder = str(best_model(Path(str(settings["model"]))))
@@ -91,14 +114,11 @@ def transfer(
         seeds=chosen,
         **settings,
     )
-    job = _Job.of(recipe, device, dict(save_every=save_every, tensorboard=tensorboard))
-    run = Path(out)
-    if not is_done(run, job.recipe.digest(), overwrite=overwrite):
-        job.run(run, overwrite)
-    return TransferRun(run, load_results(run / "results.jsonl"), read_json(run / "artifacts" / DATA))
+    check(recipe)
+    return recipe
 
 
-def _specs(given: str | Path | Sequence[str] | Mapping[str, str | Path]) -> list[str]:
+def _specs(given: Files) -> list[str]:
     if isinstance(given, Mapping):
         return [f"{code}={path}" for code, path in given.items()]
     return [str(given)] if isinstance(given, str | Path) else [str(one) for one in given]
@@ -117,7 +137,6 @@ class _Job:
 
     @classmethod
     def of(cls, recipe: TransferRecipe, device: str, how: Mapping[str, Any]) -> _Job:
-        check(recipe)
         recipe = recipe.settled()
         task = task_named(recipe.task)
         held = None if recipe.model is None else opened_model(recipe.model, recipe.options(device), task)

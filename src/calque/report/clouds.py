@@ -232,7 +232,7 @@ def draw_scatter(whole: Plane, anchor: str) -> Markup:
     along, up = (Axis.over([getattr(dot, way) for dot in held.points]) for way in "xy")
     body = [*_axes(along, up, held)]
     spots = [
-        _Spot(along.at(dot.x, _LEFT, _WIDE - 14), up.at(dot.y, _BOTTOM, 14), dot.label, number)
+        _Spot(along.at(dot.x, _LEFT, _WIDE - 14), up.at(dot.y, _BOTTOM, 14), dot.short or dot.label, number)
         for number, dot in enumerate(held.points)
     ]
     body += _names(spots, (_WIDE, _TALL), [whole.colour(dot) for dot in held.points])
@@ -246,13 +246,18 @@ def _axes(along: Axis, up: Axis, held: Scatter) -> Iterator[Markup]:
     left, right = svg.n(_LEFT), svg.n(_WIDE - 14)
     for tick in up.ticks:
         y = up.at(tick, _BOTTOM, 14)
-        yield svg.line(left, y, right, y, "grid")
+        yield svg.line(left, y, right, y, _ruling(tick, up))
         yield svg.text(svg.n(_LEFT - 7), y + 4, svg.tick(round(tick, 6)), "tick", "end")
     for tick in along.ticks:
         x = svg.n(along.at(tick, _LEFT, _WIDE - 14))
-        yield svg.line(x, 14, x, _BOTTOM, "grid")
+        yield svg.line(x, 14, x, _BOTTOM, _ruling(tick, along))
         yield svg.text(x, _BOTTOM + 17, svg.tick(round(tick, 6)), "tick", "middle")
     yield svg.text(svg.n((_LEFT + _WIDE) / 2), _TALL - 8, svg.clipped(held.x, 70), "name", "middle")
     yield Markup(
         '<text transform="translate(12 {}) rotate(-90)" class="name" text-anchor="middle">{}</text>'
     ).format(svg.n(_BOTTOM / 2), svg.clipped(held.y, 50))
+
+
+def _ruling(tick: float, axis: Axis) -> str:
+    """The line at zero stands out where figures lie on both sides of it."""
+    return "axis" if abs(tick) < 1e-9 and axis.low < 0 < axis.high else "grid"

@@ -22,6 +22,8 @@ from calque.types import Result
 
 T = TypeVar("T")
 LINKS = "links"
+#: What tells the folder of a study from that of a run.
+STUDY = "study.json"
 WAYS = ("forward", "backward")
 LINK_METRICS = ("precision", "recall", "f1", "aer")
 _SIGNS = ("results.jsonl", FINISHED, "recipe.toml", "artifacts")
@@ -47,7 +49,7 @@ class Panel:
         """Results that share all but encoder, layer, direction and group."""
         one = results[0]
         about = (run.name, one.task, one.metric, one.variant, one.languages, one.seed)
-        return cls(*about, tuple(results), labels, run.folder / "items")
+        return cls(*about, tuple(results), labels, run.items_of(results))
 
     @property
     def title(self) -> str:
@@ -191,7 +193,8 @@ class Run:
     """All that a run folder says. Parts that are not there are empty.
 
     `parts` are the runs inside a folder that is no run itself; its own fields are then empty. `comparison`
-    and `study` are of runs of `calque compare` and `calque transfer`.
+    and `study` are of runs of `calque compare` and `calque transfer`. `beside` are folders of further runs,
+    whose results are among these.
     """
 
     folder: Path
@@ -213,10 +216,17 @@ class Run:
     parts: tuple[Run, ...] = ()
     comparison: Comparison | None = None
     study: Study | None = None
+    beside: tuple[Path, ...] = ()
 
     @property
     def name(self) -> str:
         return self.folder.resolve().name
+
+    def items_of(self, results: Sequence[Result]) -> Path:
+        """Where the items of these results lie."""
+        names = [f"{r.items}.safetensors" for r in results if r.items is not None][:1]
+        held = [folder / "items" for folder in (self.folder, *self.beside)]
+        return next((one for one in held if self.beside and names and (one / names[0]).is_file()), held[0])
 
     @property
     def verb(self) -> str:
@@ -318,6 +328,11 @@ def collect(folder: Path) -> Run:
     if (folder / "results.jsonl").is_file():
         return _read(folder)
     inside = [path for path in sorted(folder.iterdir()) if path.is_dir() and _is_run(path)]
+    studies = [path for path in sorted(folder.iterdir()) if (path / STUDY).is_file()]
+    if studies and not inside:
+        raise BadInput(
+            "a folder of studies, which have a page each", where=folder, remedy=f"calque report {studies[0]}"
+        )
     if inside:
         parts = tuple(map(_read, inside))
         return Run(
@@ -334,6 +349,9 @@ def collect(folder: Path) -> Run:
 
 
 def _is_run(folder: Path) -> bool:
+    """Whether it is a run; a study is many, and has a page of its own."""
+    if (folder / STUDY).is_file():
+        return False
     return (folder / "results.jsonl").is_file() or (folder / FINISHED).is_file()
 
 
@@ -346,7 +364,7 @@ def _read(folder: Path) -> Run:
         recipe_text,
         mapping(folder / "environment.json"),
         mapping(folder / "cost.json"),
-        _results(results) if results.is_file() else (),
+        results_of(results) if results.is_file() else (),
         records(artifacts / "examples.json", Example.of)
         + records(artifacts / "sentences.json", Example.of_sentence),
         records(artifacts / "senses.json", Sense.of),
@@ -365,7 +383,7 @@ def _read(folder: Path) -> Run:
     return replace(run, examples=tuple(examples))
 
 
-def _results(path: Path) -> tuple[Result, ...]:
+def results_of(path: Path) -> tuple[Result, ...]:
     """Results as they are, provided that they are numbers."""
     held = load_results(path)
     for number, result in enumerate(held, 1):

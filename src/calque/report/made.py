@@ -52,17 +52,17 @@ def cost(held: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         if not isinstance(value, int | float):
             yield name, str(value)
         elif name.startswith("seconds"):
-            yield name.removeprefix("seconds").removeprefix(", ") or "time", _duration(value)
+            yield name.removeprefix("seconds").removeprefix(", ") or "time", duration(value)
         elif name.endswith(" mb"):
             yield name.removesuffix(" mb"), f"{value / 1024:.1f} GB" if value >= 1024 else f"{value:.0f} MB"
         else:
             yield name, f"{value:,.6g}"
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """Seconds as a person says them.
 
-    >>> _duration(7.25), _duration(192), _duration(7380)
+    >>> duration(7.25), duration(192), duration(7380)
     ('7.2 s', '3 min 12 s', '2 h 3 min')
     """
     if seconds < 60:

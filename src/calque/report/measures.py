@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from markupsafe import Markup
 
@@ -129,10 +130,10 @@ class MeasureView:
         return (self.leading, *self.others)
 
 
-def measure_view(one: Measured) -> MeasureView:
-    """All that the page shows of a measure."""
-    leading, drawn = _set_view(one.leading), one.leading.whole.about.drawn
-    others = tuple(_other_view(held, one.leading) for held in one.beside)
+def measure_view(one: Measured, *, lean: bool = False) -> MeasureView:
+    """All that the page shows of a measure; where it is to be lean, single languages' layers are left out."""
+    leading, drawn = _set_view(one.leading, lean), one.leading.whole.about.drawn
+    others = tuple(_other_view(held, one.leading, lean) for held in one.beside)
     beside = () if drawn else tuple(_beside(one))
     return MeasureView(measure_title(one.leading), one.leading.whole.about.asked, leading, beside, others)
 
@@ -158,23 +159,25 @@ def pairs_name(languages: Sequence[tuple[str, str]]) -> str:
     return f"{name_of(pairs[0][0])} with {listed([name_of(target) for _, target in pairs])}"
 
 
-def _set_view(held: Compared) -> SetView:
+def _set_view(held: Compared, lean: bool) -> SetView:
+    curves = _curves(held, small=held.many, layer=held.layer)
     return SetView(
         held,
         figure_name(held.whole),
-        tuple(_judged(held)),
+        tuple(cards(held)),
         () if held.verdicts or held.many or held.whole.about.drawn else tuple(compared_lines(held)),
         _dumbbells(held),
         tuple(language_rows(held)) if held.many and held.whole.encoders else (),
-        tuple(_curves(held, small=held.many, layer=held.layer)),
-        tuple(_language_view(held, place) for place in range(len(held.panels))),
+        tuple(islice(curves, 1 if lean else None)),
+        () if lean else tuple(_language_view(held, place) for place in range(len(held.panels))),
     )
 
 
-def _other_view(held: Compared, leading: Compared) -> SetView:
+def _other_view(held: Compared, leading: Compared, lean: bool) -> SetView:
     """A figure that stands beside another: its curve and its tables, no verdict."""
-    languages = tuple(_language_view(held, place, whole=False) for place in range(len(held.panels)))
-    curves = tuple(_curves(held, small=True, layer=leading.layer))[:1]
+    places = () if lean else range(len(held.panels))
+    languages = tuple(_language_view(held, place, whole=False) for place in places)
+    curves = tuple(islice(_curves(held, small=True, layer=leading.layer), 1))
     return SetView(held, figure_name(held.whole, leading.whole), (), (), None, (), curves, languages)
 
 
@@ -217,7 +220,7 @@ def _language_view(held: Compared, place: int, *, whole: bool = True) -> Languag
     )
 
 
-def _judged(held: Compared) -> Iterator[Judged]:
+def cards(held: Compared) -> Iterator[Judged]:
     """A card an encoder: the contrast that decides, then the other layer, then the languages."""
     for verdict in held.verdicts:
         contrast, reading = verdict.telling, verdict.panel.reading

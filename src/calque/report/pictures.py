@@ -189,12 +189,13 @@ def side_by_side(held: Sequence[Projection]) -> list[tuple[Projection, ...]]:
 
 @dataclass(frozen=True)
 class Dot:
-    """Two figures of one thing."""
+    """Two figures of one thing; `short` is what is written beside it, where that is not its label."""
 
     x: float
     y: float
     label: str
     group: str
+    short: str = ""
 
     @classmethod
     def of(cls, record: Record) -> Dot:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.table import Table
@@ -21,17 +21,22 @@ from calque.report.verdict import (
     signed,
     verdict_line,
 )
+from calque.report.written import Block, Figure, Written
 from calque.stats.significance import holm
 from calque.types import Result
 
 __all__ = [
     "Cell",
     "Row",
+    "blocks",
     "link_rows",
+    "links_block",
     "links_table",
     "markdown",
+    "panel_block",
     "rows",
     "summary_table",
+    "transfer_blocks",
     "verdict_line",
 ]
 
@@ -255,29 +260,56 @@ def _share(score: Result | None) -> str:
 
 def markdown(run: Run, found: Sequence[Measured] | None = None) -> str:
     """Everything as Markdown tables with the verdict above, for a paper, an issue or a log."""
-    blocks = [verdict_line(run, found)]
-    blocks += [_heading(panel) + "\n\n" + _panel_markdown(panel) for panel in run.panels]
-    written = list(comparison_blocks(run.comparison)) if run.comparison else map(trained_block, run.trained)
-    blocks += [f"{heading}\n\n{_markdown(head, body)}" for heading, head, body in written]
+    return "\n\n".join([verdict_line(run, found), *(block.markdown for block in blocks(run))]) + "\n"
+
+
+def blocks(run: Run) -> Iterator[Block]:
+    """Every table of a run or of a folder of runs: of measures, of transfer, of links."""
+    yield from map(panel_block, run.panels)
+    for part in run.runs:
+        yield from transfer_blocks(part)
     if run.link_scores:
-        metrics, linkers = link_rows(run)
-        lines = [[row.linker, *(_share(row.scores.get(m)) for m in metrics)] for row in linkers]
-        blocks.append(_markdown(["links, %", *metrics], lines))
-    return "\n\n".join(blocks) + "\n"
+        yield links_block(run)
 
 
-def _panel_markdown(panel: Panel) -> str:
-    lines = [[row.label, *(_plain(cell, panel) for cell in row.cells)] for row in rows(panel)]
-    return _markdown(["layer", *panel.encoders], lines)
+def transfer_blocks(run: Run) -> Iterator[Block]:
+    """What was compared; where nothing was, what was learned."""
+    yield from comparison_blocks(run.comparison) if run.comparison else map(trained_block, run.trained)
 
 
-def _plain(cell: Cell | None, panel: Panel) -> str:
+def panel_block(panel: Panel) -> Block:
+    """A row a layer, a column an encoder."""
+    seed = f"seed{panel.seed}" if panel.seed else ""
+    name = "-".join(filter(None, (panel.task, panel.metric, panel.variant, *panel.languages, seed)))
+    every = rows(panel)
+    body = tuple((row.label, *(_plain(cell, panel) for cell in row.cells)) for row in every)
+    legend = _legend([cell for row in every for cell in row.cells])
+    return Block(name, _heading(panel), ("layer", *panel.encoders), body, legend=legend)
+
+
+def _legend(cells: Sequence[Cell | None]) -> str:
+    """What ± and p are, where they are there."""
+    found = [cell for cell in cells if cell is not None]
+    told = ["± half of the 95% interval"] if any(cell.half is not None for cell in found) else []
+    tested = any(cell.p is not None for cell in found)
+    return "; ".join(told + ([f"p after Holm’s correction, * below {ALPHA}"] if tested else []))
+
+
+def _plain(cell: Cell | None, panel: Panel) -> Written:
     if cell is None:
         return "–"
-    p = f" ({p_value(cell.p)})" if cell.p is not None else ""
-    return " ".join(filter(None, (_figure(cell, panel), _change(cell, panel).replace("*", "")))) + p
+    p = f"({p_value(cell.p)})" if cell.p is not None else ""
+    change = _change(cell, panel)
+    figure = Figure(_figure(cell, panel), plain="" if change else p)
+    return (figure, Figure(change.removesuffix("*"), "*" if cell.sure else "", p)) if change else (figure,)
 
 
-def _markdown(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---:"] * len(head), *body]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+def links_block(run: Run) -> Block:
+    """A row a linker, a column a figure."""
+    metrics, linkers = link_rows(run)
+    body = tuple((row.linker, *(_linked(row.scores.get(m)) for m in metrics)) for row in linkers)
+    return Block("links", "links against the gold standard, %", ("links", *metrics), body)
+
+
+def _linked(score: Result | None) -> Written:
+    return "–" if score is None else (Figure(_share(score)),)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean, stdev
@@ -78,7 +78,8 @@ class Contrasted:
     """A method and the baseline over seeds, in one language or over several; scores from 0 to 1.
 
     `holm` is p after correction, on which the `finding` rests. `given` is what the answer is conditional on,
-    `detectable` the smallest true difference that would be found four times in five.
+    `detectable` the smallest true difference that would be found four times in five. `kind` is the task where
+    that is not its name: a study may have one task twice, on different data.
     """
 
     task: str
@@ -98,6 +99,7 @@ class Contrasted:
     finding: str
     given: str
     line: str
+    kind: str = ""
 
     @classmethod
     def of(cls, record: Record) -> Contrasted:
@@ -134,11 +136,23 @@ class Contrasted:
 
     @property
     def about(self) -> Task:
-        return task_of(PREFIX + self.task)
+        return named_task(self.task, self.kind)
 
     @property
     def reading(self) -> Metric:
         return metric_of(self.metric)
+
+
+def named_task(name: str, kind: str = "") -> Task:
+    """A task in words; one that goes by another name than its kind's says so.
+
+    >>> named_task("ner").name, named_task("news", "ner").name
+    ('named entities', 'named entities (news)')
+    """
+    about = task_of(PREFIX + (kind or name))
+    if kind in ("", name):
+        return about
+    return replace(about, name=f"{about.name} ({name})", title=f"{about.title or about.name}: {name}")
 
 
 @dataclass(frozen=True)

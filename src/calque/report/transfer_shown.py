@@ -17,6 +17,7 @@ from calque.report.transfer import (
     HURT,
     MEAN,
     NONE,
+    PREFIX,
     UNKNOWN,
     Comparison,
     Contrasted,
@@ -28,13 +29,14 @@ from calque.report.transfer import (
     spoken_name,
     spread_of,
 )
-from calque.report.verdict import ALPHA, capital, listed, p_value, points, signed
+from calque.report.verdict import ALPHA, MOST_NAMES, capital, listed, p_value, points, signed, some
+from calque.report.written import Block, Figure, Written
 from calque.stats.seeds import Spread
 
 #: Findings by the classes of the page's style, which have a sign each.
 KINDS = dict(zip(FINDINGS, ("helped", "hurt", "no-evidence", "untested"), strict=True))
 #: Methods above which a table has one cell a method, and a headline no task by name.
-MOST_METHODS, MOST_CLAUSES, MOST_NAMES = 2, 3, 6
+MOST_METHODS, MOST_CLAUSES = 2, 3
 #: Rows above which a table scrolls by itself; letters above which a headline is set smaller.
 MOST_ROWS, MOST_LETTERS = 20, 100
 #: Tests by name: what they take for luck.
@@ -172,13 +174,14 @@ class Judged:
 
 def _judged(held: Comparison, method: str) -> Judged:
     rows = held.of_method(method)
-    found = tuple(_found(row) for row in rows)
+    found = tuple(found_of(row) for row in rows)
     kinds = {one.kind for one in found}
     kind = kinds.pop() if len(kinds) == 1 else "mixed" if {"helped", "hurt"} <= kinds else ""
     return Judged(method, held.methods.index(method) + 1, kind, tally(rows), found)
 
 
-def _found(row: Contrasted) -> Found:
+def found_of(row: Contrasted) -> Found:
+    """What was found of a method on a task, in words."""
     reading = row.reading
     figures = f"{reading.name or row.metric} {shown_spread(row.before)} → {shown_spread(row.after)}"
     told = [f"{_interval(row)}{p_value(row.p)}{_corrected(row)}"] if _interval(row) or row.p < 1 else []
@@ -248,13 +251,13 @@ def _of_one_task(held: Comparison) -> str:
         names = [
             f"{row.method} ({points(row.difference, row.reading)})" for row in rows if row.finding == word
         ]
-        told += [f"{listed(names)} {word}"] if names else []
+        told += [f"{some(names, len(rows))} {word}"] if names else []
     for word, words in (
         (NONE, "no evidence that {} helped or hurt"),
         (UNKNOWN, "cannot tell whether {} helped"),
     ):
         names = [row.method for row in rows if row.finding == word]
-        told += [words.format(" or ".join(filter(None, (", ".join(names[:-1]), names[-1]))))] if names else []
+        told += [words.format(some(names, len(rows), every="any of", last="or"))] if names else []
     return _begun("; ".join(told), held)
 
 
@@ -271,8 +274,10 @@ def _of_many_tasks(held: Comparison) -> str:
             unknown.append(method)
         else:
             quiet.append(method)
-    clauses += [f"no evidence either way for {listed(quiet)}"] if quiet else []
-    clauses += [f"cannot tell about {listed(unknown)}"] if unknown else []
+    clauses += (
+        [f"no evidence either way for {some(quiet, len(held.methods), every='any of')}"] if quiet else []
+    )
+    clauses += [f"cannot tell about {some(unknown, len(held.methods), every='any of')}"] if unknown else []
     return _begun("; ".join(clauses), held)
 
 
@@ -592,41 +597,40 @@ def _chosen(study: Study, held: Trained) -> str:
 # ------------------------------------------------------------------------------------------- markdown
 
 
-def comparison_blocks(held: Comparison) -> Iterator[tuple[str, list[str], list[list[str]]]]:
-    """Heading, head and body of a table a task: a row a language and method."""
+MARKS = {"better": "▲", "worse": "▼"}
+_LEGEND = (
+    "± standard deviation over seeds; ▲ ▼ the mean leaves the baseline’s by more than the standard deviation "
+    "of the baseline’s seeds; * a difference after Holm’s correction"
+)
+
+
+def comparison_blocks(held: Comparison) -> Iterator[Block]:
+    """A table a task: a row a language and method."""
+    head = ("language", "method", held.baseline, "method’s", "difference", "95% interval", "p", "p, Holm")
     for task in held.names:
         rows = held.of_task(task)
         figure = rows[0].reading.name or rows[0].metric
-        head = [
-            "language",
-            "method",
-            held.baseline,
-            "method’s",
-            "difference",
-            "95% interval",
-            "p",
-            "p, Holm",
-            "",
-        ]
-        notes = "".join(f"\n{note}" for note in held.notes)
-        yield f"{rows[0].about.name}: {figure} %{notes}", head, [_written(row) for row in rows]
+        heading = f"{rows[0].about.name}: {figure} %"
+        yield Block(f"compared-{task}", heading, head, tuple(map(_written, rows)), held.notes, _LEGEND)
 
 
-def _written(row: Contrasted) -> list[str]:
+def _written(row: Contrasted) -> tuple[Written, ...]:
     ends = _interval(row).removeprefix("95% interval ").removesuffix("; ")
-    mark = {"better": "▲", "worse": "▼"}.get(row.mark, "") + ("*" if row.sure else "")
-    spreads = [shown_spread(one).replace("%", "") for one in (row.before, row.after)]
+    mark = MARKS.get(row.mark, "") + ("*" if row.sure else "")
+    before, after = (shown_spread(one).replace("%", "") for one in (row.before, row.after))
     tests = [p_value(p).removeprefix("p ").removeprefix("= ") for p in (row.p, row.holm)]
-    return [row.name, row.method, *spreads, signed(row.difference, row.reading), ends or "–", *tests, mark]
+    figures = (Figure(before), Figure(after, mark, mark), Figure(signed(row.difference, row.reading)))
+    return row.name, row.method, *((one,) for one in (*figures, *map(Figure, (ends or "–", *tests))))
 
 
-def trained_block(held: Trained) -> tuple[str, list[str], list[list[str]]]:
-    """Heading, head and body: a row a language, a column a figure."""
+def trained_block(held: Trained) -> Block:
+    """A row a language, a column a figure."""
     names = [metric_of(one).name or one for one in held.metrics]
-    notes = "".join(f"\n{note}" for note in held.notes)
-    body = [
-        [row.label, *("–" if c is None else shown_spread(c).replace("%", "") for c in row.cells)]
-        for row in _score_rows(held)
-    ]
-    heading = f"{held.about.name}: {held.encoder}, % ± standard deviation over {len(held.seeds)} seeds{notes}"
-    return heading, ["language", *names], body
+    heading = f"{held.about.name}: {held.encoder}, % ± standard deviation over {len(held.seeds)} seeds"
+    body = tuple((row.label, *map(_scored, row.cells)) for row in _score_rows(held))
+    name = f"{held.task.removeprefix(PREFIX)}-{held.encoder}"
+    return Block(name, heading, ("language", *names), body, held.notes)
+
+
+def _scored(held: Spread | None) -> Written:
+    return "–" if held is None else (Figure(shown_spread(held).replace("%", "")),)

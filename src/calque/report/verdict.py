@@ -20,6 +20,8 @@ from calque.stats.significance import holm
 from calque.types import Result
 
 ALPHA = 0.05
+#: Names in a sentence above which it says how many there are.
+MOST_NAMES = 6
 WORDS = ("helped", "hurt", "raised", "lowered", "mixed", "no evidence", "untested")
 HELPED, HURT, RAISED, LOWERED, MIXED, NONE, UNTESTED = WORDS
 #: Each word as one sign, so that nothing depends on colour alone.
@@ -156,9 +158,12 @@ def together(found: Sequence[Verdict]) -> str:
         return found[0].headline
     told = []
     for word in WORDS:
-        names = listed([v.named for v in found if v.word == word])
+        names = [v.named for v in found if v.word == word]
         if names:
-            told.append(_HEADLINES[word].format(names, did(word, found[0].panel)))
+            every = "any of" if word == NONE else "all"
+            told.append(
+                _HEADLINES[word].format(some(names, len(found), every=every), did(word, found[0].panel))
+            )
     line = "; ".join(told)
     return line if line.startswith(tuple(v.encoder for v in found)) else capital(line)
 
@@ -178,6 +183,18 @@ def listed(names: Sequence[str]) -> str:
     'a, b and c'
     """
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
+def some(names: Sequence[str], among: int, *, every: str = "all", last: str = "and") -> str:
+    """Names in a sentence, or how many of all where they are many; one with a comma is in quotation marks.
+
+    >>> some(["l2", "weak"], 2), some(["rotation, words", "weak"], 2, last="or"), some(list("abcdefgh"), 9)
+    ('l2 and weak', '“rotation, words” or weak', '8 of 9')
+    """
+    if len(names) > MOST_NAMES:
+        return f"{every} {among}" if len(names) == among else f"{len(names)} of {among}"
+    quoted = [f"“{name}”" if "," in name else name for name in names]
+    return f" {last} ".join(filter(None, (", ".join(quoted[:-1]), *quoted[-1:])))
 
 
 def capital(text: str) -> str:

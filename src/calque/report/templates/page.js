@@ -15,6 +15,7 @@
     for (const cell of row.cells) {
       at += cell.colSpan;
       if (at > column) {
+        if (cell.dataset.value) return cell.dataset.value;
         const own = cell.cloneNode(true);
         all(own, "small").forEach((small) => small.remove());
         return own.textContent.trim();
@@ -51,11 +52,14 @@
     return found.filter(([head]) => head.scope === "col");
   };
   for (const table of all(document, "table.sortable")) {
-    const body = table.tBodies[0];
-    const rows = [...body.rows];
-    const last = rows.filter((row) => row.classList.contains("mean"));
-    const moving = rows.filter((row) => !last.includes(row));
-    if (moving.length < 2) continue;
+    // Rows move within their body: its head stays above them, means below.
+    const bodies = [...table.tBodies].map((body) => {
+      const rows = [...body.rows];
+      const of = (kind) => rows.filter((row) => row.classList.contains(kind));
+      const [first, last] = [of("head"), of("mean")];
+      return { body, first, last, moving: rows.filter((row) => !first.includes(row) && !last.includes(row)) };
+    });
+    if (bodies.every((one) => one.moving.length < 2)) continue;
     const heads = columnsOf(table);
     for (const [head, column] of heads) {
       const button = make("button", "sort");
@@ -68,7 +72,9 @@
         const way = { ascending: "descending", descending: null }[before];
         const next = way === undefined ? "ascending" : way;
         if (next) head.setAttribute("aria-sort", next);
-        body.append(...(next ? sorted(moving, column, next === "descending") : moving), ...last);
+        for (const { body, first, last, moving } of bodies) {
+          body.append(...first, ...(next ? sorted(moving, column, next === "descending") : moving), ...last);
+        }
       });
     }
   }

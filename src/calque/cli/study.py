@@ -1,0 +1,175 @@
+"""`calque study` and `calque check`: a whole matrix from one file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from calque.cli.common import AsJson, DeviceName, Quiet, app, tell
+from calque.cli.help import RUNNING, Verb
+
+if TYPE_CHECKING:
+    from calque.study import StudyRun
+    from calque.study.running import Planned
+
+RecipeFile = Annotated[
+    str, typer.Argument(metavar="<recipe>", help="A TOML file, or a study of calque's own by name.")
+]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="<key>=<value>", help="Change a setting: align.methods=centring,weak"),
+]
+Smoke = Annotated[
+    bool,
+    typer.Option(
+        "--smoke", help="Try it out in small: files of the invented universe, tiny encoders, a few steps."
+    ),
+]
+
+
+@app.command("study", cls=Verb)
+def study_command(
+    recipe: RecipeFile,
+    out: Annotated[
+        Path | None, typer.Option(metavar="<folder>", help="Folder of the study; runs/NAME by default.")
+    ] = None,
+    changes: Changes = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the cells, what stands, and about how long it takes.")
+    ] = False,
+    smoke: Smoke = False,
+    workers: Annotated[
+        str,
+        typer.Option(
+            metavar="<n>|ray", help="Cells at once: serial, a number, or ray.", rich_help_panel=RUNNING
+        ),
+    ] = "serial",
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Threads of each cell.", rich_help_panel=RUNNING)
+    ] = None,
+    address: Annotated[
+        str | None,
+        typer.Option(metavar="<host:port>", help="Of a Ray cluster.", rich_help_panel=RUNNING),
+    ] = None,
+    gpus: Annotated[
+        float, typer.Option(min=0, help="GPUs of each cell on Ray.", rich_help_panel=RUNNING)
+    ] = 0,
+    device: DeviceName = "auto",
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run a study: align every encoder by every method, measure, transfer, compare, and write one page.
+
+    Nothing is computed twice: run it again to go on, or after a change to compute what depends on it.
+    """
+    from calque.study import plan_study, study
+
+    given: dict[str, Any] = {"out": out, "changes": changes or (), "smoke": smoke}
+    if dry_run:
+        planned = plan_study(recipe, **given)
+        tell(quiet, as_json, _planned(planned), *_plan_lines(planned))
+        return
+    how: dict[str, Any] = {
+        "workers": workers,
+        "threads": threads,
+        "address": address,
+        "gpus": gpus,
+        "device": device,
+    }
+    run = study(recipe, **given, **how, show=not quiet and not as_json)
+    tell(quiet, as_json, _record(run), *_lines(run))
+    if run.failed:
+        raise typer.Exit(1)
+
+
+@app.command("check", cls=Verb)
+def check_command(
+    recipe: RecipeFile,
+    changes: Changes = None,
+    show: Annotated[
+        bool, typer.Option("--print", help="Print the recipe, to copy and change, in place of a summary.")
+    ] = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say every mistake in a study's recipe, before any model is opened."""
+    from calque.study import check_study, recipe_text
+
+    plan = check_study(recipe, changes or ())
+    if show:
+        print(recipe_text(recipe, changes or ()), end="")
+        return
+    counts = Counter(cell.verb for cell in plan.cells.values())
+    told = ", ".join(f"{count} {verb}" for verb, count in counts.items())
+    lines = [f"no mistakes; {len(plan.cells)} cells: {told}"]
+    if plan.missing:
+        lines.append(f"{len(plan.missing)} files of its data folder are not there yet:")
+        lines += [f"  {name}" for name in plan.missing]
+    tell(quiet, as_json, {"cells": dict(counts), "missing": list(plan.missing)}, *lines)
+
+
+def _planned(planned: Planned) -> dict[str, Any]:
+    return {
+        "cells": [
+            {
+                "key": key,
+                "verb": cell.verb,
+                "title": cell.title,
+                "axes": dict(cell.axes),
+                "standing": key in planned.standing,
+                "seconds": planned.seconds[key],
+            }
+            for key, cell in planned.plan.cells.items()
+        ]
+    }
+
+
+def _plan_lines(planned: Planned) -> Iterator[Any]:
+    from calque.progress import duration
+
+    table = Table("verb", "cell", "", "about", box=None)
+    for key, cell in planned.plan.cells.items():
+        seconds = planned.seconds[key]
+        about = "" if seconds is None else duration(seconds)
+        table.add_row(cell.verb, cell.title, "stands" if key in planned.standing else "", about)
+    yield table
+    left = [planned.seconds[key] for key in planned.plan.cells if key not in planned.standing]
+    known = [one for one in left if one is not None]
+    told = f"{len(planned.plan.cells)} cells, {len(planned.standing)} of them there already"
+    if left:
+        unknown = len(left) - len(known)
+        whole = (
+            f"about {duration(sum(known))} one after the other" if known else "no cell like them has been run"
+        )
+        told += f"; {len(left)} to compute: {whole}" + (
+            f", and {unknown} of a kind not run yet" if known and unknown else ""
+        )
+    yield told
+
+
+def _record(run: StudyRun) -> dict[str, Any]:
+    return {
+        "folder": str(run.folder),
+        "done": len(run.done),
+        "computed": list(run.computed),
+        "failed": dict(run.failed),
+        "left out": list(run.left_out),
+        "page": str(run.page),
+    }
+
+
+def _lines(run: StudyRun) -> Iterator[str]:
+    from calque.study.workers import FAILURES
+
+    yield f"{len(run.done)} cells, {len(run.computed)} of them computed now"
+    for key, error in run.failed.items():
+        yield f"failed: {key}: {error}"
+    if run.failed:
+        left = f"; {len(run.left_out)} cells rest on them" if run.left_out else ""
+        yield f"more in {run.folder / FAILURES}{left}; run it again to try these once more"
+    yield f"page: {run.page}"

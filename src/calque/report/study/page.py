@@ -1,0 +1,264 @@
+"""The page of a study: the verdict, one big table, gains by language, measures, cost, how to repeat it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from calque.report.made import flat
+from calque.report.measures import MeasureView, measure_view
+from calque.report.rendering import html_page
+from calque.report.run_shown import RunView, run_view
+from calque.report.shown import Limits
+from calque.report.study.cost import CostTable, cost_table, megabytes
+from calque.report.study.gains import GainTable, Split, gain_tables, split
+from calque.report.study.over_seeds import SeedMeasure, measure_table, measure_title
+from calque.report.study.reading import DONE, FAILED, LEFT_OUT, Cell, GroupMeasure, StudyFolder
+from calque.report.study.retrieval import Beside, beside
+from calque.report.study.table import MOST_PUBLISHED, BigTable, RowBlock, Scores, published_blocks, task_table
+from calque.report.study.told import (
+    Finding,
+    Missing,
+    begun,
+    measure_findings,
+    merged,
+    missing,
+    overall,
+    reason,
+    task_findings,
+)
+from calque.report.transfer import spoken_name
+from calque.report.transfer_shown import MOST_LETTERS, TESTS, ComparisonView, TaskView, comparison_view
+from calque.report.verdict import Measured, capital, listed, measured
+
+#: A page that can still be sent by mail; letters up to which what a study is about can be its title.
+MOST_BYTES, LONGEST_TITLE = 3_000_000, 120
+#: Figures of single layers above which their tables are left out: they alone would fill a page.
+MOST_FIGURES = 3000
+_STATES = {DONE: "helped", FAILED: "hurt", LEFT_OUT: "untested"}
+
+
+@dataclass(frozen=True)
+class GroupTask:
+    """A task of one group: pictures of the gains, and the tables behind them."""
+
+    encoder: str
+    view: ComparisonView
+    task: TaskView
+
+
+@dataclass(frozen=True)
+class MeasureFold:
+    """One measure of a group: what it is, its verdict, the first seed in full; figures give way to size."""
+
+    title: str
+    about: str
+    view: RunView
+    seeds: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class StudyView:
+    """What the page shows of a study."""
+
+    study: StudyFolder
+    title: str
+    summary: tuple[str, ...]
+    headline: str
+    notes: tuple[str, ...]
+    missing: Missing | None
+    findings: tuple[Finding, ...]
+    test: str
+    tables: tuple[BigTable, ...]
+    published: tuple[RowBlock, ...]
+    published_tables: tuple[BigTable, ...]
+    tasks: tuple[tuple[str, tuple[GroupTask, ...]], ...]
+    gains: tuple[GainTable, ...]
+    split: Split | None
+    beside: Beside | None
+    measure_tables: tuple[BigTable, ...]
+    measures: tuple[MeasureFold, ...]
+    lean: bool
+    cost: CostTable
+    command: str
+    environment: tuple[tuple[str, str], ...]
+    cells: tuple[tuple[Cell, str, str, str], ...]
+    markdown: str
+
+    @property
+    def long(self) -> bool:
+        """Whether the headline is to be set smaller."""
+        return len(self.headline) > MOST_LETTERS
+
+    @property
+    def seeds(self) -> str:
+        many = len(self.study.seeds)
+        return "one seed" if many == 1 else f"{many} seeds"
+
+
+def render_study(study: StudyFolder) -> str:
+    """The page as text. Where it would be too large, fewer pictures are shown, then no figures of layers."""
+    made = _Made(study)
+    limits, lean = Limits().shared([one.first for one in study.measures]), made.figures > MOST_FIGURES
+    while True:
+        view = made.view(limits, lean=lean)
+        text = html_page("study.html.j2", title=view.title, view=view, made_from="study")
+        if len(text.encode()) < MOST_BYTES or (lean and limits == limits.halved()):
+            return text
+        limits, lean = limits.halved() if lean else limits, True
+
+
+class _Made:
+    """What does not depend on how much is shown, computed once."""
+
+    def __init__(self, study: StudyFolder) -> None:
+        self.study, self.scores = study, Scores(study)
+        self._views: dict[tuple[int, bool], tuple[MeasureView, ...]] = {}
+
+    @cached_property
+    def runs(self) -> tuple[tuple[GroupMeasure, tuple[Measured, ...]], ...]:
+        return tuple((one, measured(one.first)) for one in self.study.measures)
+
+    @cached_property
+    def measures(self) -> tuple[SeedMeasure, ...]:
+        return tuple(SeedMeasure(one, found) for one, own in self.runs for found in own)
+
+    @property
+    def figures(self) -> int:
+        """How many figures all layers, languages and encoders have."""
+        panels = [panel for one in self.study.measures for panel in one.first.panels]
+        return sum(len(panel.layers) * len(panel.encoders) for panel in panels)
+
+    @cached_property
+    def findings(self) -> tuple[Finding, ...]:
+        """Tasks, then retrieval; other measures only where there is neither."""
+        retrieval = [one for one in self.measures if one.retrieval]
+        chosen = retrieval or ([] if self.study.kinds else self.measures)
+        found = (*task_findings(self.scores), *measure_findings(chosen))
+        return tuple(one.worded(self.study) for one in found)
+
+    @cached_property
+    def gains(self) -> tuple[GainTable, ...]:
+        retrieval = [one for one in self.measures if one.retrieval]
+        return tuple(gain_tables(self.scores, retrieval))
+
+    @cached_property
+    def beside(self) -> Beside | None:
+        return beside(self.scores, self.measures)
+
+    @cached_property
+    def tables(self) -> tuple[BigTable, BigTable]:
+        return task_table(self.scores), measure_table(self.study, self.measures)
+
+    @cached_property
+    def published(self) -> tuple[RowBlock, ...]:
+        return published_blocks(self.scores, self.tables[0].heads)
+
+    def view(self, limits: Limits, *, lean: bool) -> StudyView:
+        """All that the page shows, at most so much of each kind."""
+        study, (tasks, measures) = self.study, self.tables
+        inside = study.paper is not None and sum(len(one.rows) for one in self.published) <= MOST_PUBLISHED
+        whole = merged(study)
+        return StudyView(
+            study,
+            _title(study),
+            tuple(_summary(study, self.scores)),
+            begun(overall(study, self.measures), study),
+            whole.notes if whole else (),
+            missing(study),
+            self.findings,
+            _test(study),
+            tasks.cut(self.published if inside else ()),
+            self.published,
+            () if inside else BigTable(tasks.heads, ()).cut(self.published),
+            tuple(self._tasks(limits)),
+            self.gains,
+            split(self.scores),
+            self.beside,
+            measures.cut(),
+            tuple(self._folds(limits, lean=lean)),
+            lean,
+            cost_table(study),
+            f"calque study recipe.toml --out {shlex.quote(study.name)}",
+            tuple((name, str(value)) for name, value in flat(study.environment)),
+            tuple(
+                (cell, _STATES.get(cell.status, "untested"), megabytes(cell.memory), reason(study, cell))
+                for cell in study.cells
+            ),
+            _markdown([one for one in (tasks, measures) if one.blocks]),
+        )
+
+    def _tasks(self, limits: Limits) -> list[tuple[str, tuple[GroupTask, ...]]]:
+        """Every task with the pictures and tables of all groups."""
+        held: dict[str, list[GroupTask]] = {name: [] for name in self.study.kinds}
+        for one in self.study.comparisons:
+            view = comparison_view(one.held, level=one.level, paired=one.paired, most=limits.contrasts)
+            for name, task in zip(one.held.names, view.tasks, strict=True):
+                held[name].append(GroupTask(one.group.encoder, view, task))
+        return [(own[0].task.title, tuple(own)) for own in held.values() if own]
+
+    def _folds(self, limits: Limits, *, lean: bool) -> list[MeasureFold]:
+        found = []
+        for place, (one, own) in enumerate(self.runs):
+            views = self._views.get((place, lean)) or tuple(measure_view(held, lean=lean) for held in own)
+            self._views[place, lean] = views
+            view = run_view(one.first, f"measure{place}", limits, own, views, written=False)
+            many = f", {one.group.encoder}" if len(self.study.groups) > 1 else ""
+            title = SeedMeasure(one, own[0]).title if own else measure_title(view.title, one)
+            about = begun(own[0].leading.headline, self.study) if own else ""
+            found.append(MeasureFold(f"{title}{many}", about, view, tuple(one.seeds)))
+        return found
+
+
+# -------------------------------------------------------------------------------------------- in words
+
+
+def _title(study: StudyFolder) -> str:
+    if study.about and len(study.about) <= LONGEST_TITLE:
+        return study.about
+    names = listed([group.encoder for group in study.groups])
+    return f"Study of {names}" if len(names) < LONGEST_TITLE else f"Study: {study.name}"
+
+
+def _summary(study: StudyFolder, scores: Scores) -> list[str]:
+    """What it is about, and how large it is."""
+    told = [study.about] if len(study.about) > LONGEST_TITLE else []
+    codes = {code for name in study.kinds for code in scores.languages(name)} | {
+        code for one in study.measures for panel in one.first.panels for code in panel.languages
+    }
+    codes.discard(study.source)
+    methods = max((len(group.methods) for group in study.groups), default=0)
+    encoders = listed([group.encoder for group in study.groups])
+    if study.noun == "encoder":
+        encoders, methods = listed([label for group in study.groups for label in group.labels]), 0
+    seeds, tasks = len(study.seeds), list(study.kinds)
+    parts = [
+        f"{methods} {'method' if methods == 1 else 'methods'} on {encoders}" if methods else encoders,
+        f"{len(tasks)} {'task' if len(tasks) == 1 else 'tasks'}" if tasks else "",
+        f"labels in {spoken_name(study.source)}" if tasks else "",
+        _languages(study.by_distance(codes)),
+        "one seed" if seeds == 1 else f"{seeds} seeds",
+    ]
+    return [*told, f"{', '.join(filter(None, parts))}."]
+
+
+def _languages(codes: Sequence[str]) -> str:
+    if not codes:
+        return ""
+    return (
+        f"tested in {listed(list(map(spoken_name, codes)))}" if len(codes) <= 6 else f"{len(codes)} languages"
+    )
+
+
+def _test(study: StudyFolder) -> str:
+    """How figures were tested, where any were."""
+    tests = dict.fromkeys(one.held.test for one in study.comparisons)
+    varies = dict.fromkeys(one.held.varies for one in study.comparisons)
+    told = [TESTS.get(name, name) for name in tests]
+    return " ".join([*told, *(f"A seed varies {capital(one)[:1].lower()}{one[1:]}." for one in varies)])
+
+
+def _markdown(tables: Sequence[BigTable]) -> str:
+    return "\n\n".join(one.written().markdown for one in tables)

@@ -1,0 +1,50 @@
+"""`calque check`: every mistake in a study's recipe, before any model is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from calque.errors import BadInput, CalqueError
+from calque.study.plan import Plan, make_plan
+from calque.study.recipe import LoadedStudy, Mistakes, load_study
+from calque.study.verbs import check_settings
+
+
+def check_study(given: str | Path, changes: Sequence[str] = ()) -> Plan:
+    """The plan of a study without mistakes; otherwise all of them, as one error.
+
+    Data that is not there yet is no mistake: the plan names it.
+    """
+    return _checked(load_study(given, changes))
+
+
+def ready(study: LoadedStudy) -> Plan:
+    """The plan of a study that can be run: without mistakes, and its data is there."""
+    plan = _checked(study)
+    if plan.missing:
+        folder = study.base / study.recipe.data
+        told = f"{len(plan.missing)} files of the study are not there: {', '.join(plan.missing)}"
+        raise BadInput(
+            told, where=folder, remedy="put them there, --set data=FOLDER, or --smoke to try it out"
+        )
+    return plan
+
+
+def _checked(study: LoadedStudy) -> Plan:
+    plan = make_plan(study)
+    found = [*plan.mistakes, *_refused(plan)]
+    if found:
+        raise Mistakes(list(dict.fromkeys(found)), study.origin)
+    return plan
+
+
+def _refused(plan: Plan) -> list[str]:
+    """Settings that a verb would refuse."""
+    found = []
+    for cell in plan.cells.values():
+        try:
+            check_settings(cell.verb, cell.settings)
+        except (CalqueError, TypeError) as error:
+            found.append(f"{cell.where}: {error}")
+    return found

@@ -1,0 +1,340 @@
+"""A study tried out in a minute: every dataset replaced by files of the invented universe, every encoder by a
+tiny one, every training cut to a few steps. What it says is nothing; that it runs is all.
+
+Every encoder, method, task and measure is there. Of the rest of the matrix only a part is: two seeds, two
+sizes of bitext, and as few languages as every table has one of, but two at least.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from calque.align.finetune import Loss
+from calque.encoders.specs import is_by_language, names_vectors
+from calque.errors import CalqueError
+from calque.files import is_done, write_text
+from calque.pipeline.aligning import AlignRecipe
+from calque.pipeline.pretraining import pretrain
+from calque.pipeline.runs import running
+from calque.presets import Verb, load_preset
+from calque.pretrain.sharing import Share
+from calque.recipe import Recipe
+from calque.study.recipe import LoadedStudy, StudyRecipe
+from calque.text.conllu import read_conllu
+from calque.text.world import write_tasks, write_world
+
+WIDTH = 16
+TINY_ENCODER: dict[str, Any] = {
+    "layers": 12, "width": WIDTH, "heads": 2, "inner": 16, "vocabulary": 700, "steps": 2, "batch_tokens": 256,
+    "evaluate_every": 1,
+}  # fmt: skip
+FEW_STEPS = {"steps": 2, "epochs": 1, "batch": 4, "warmup": 0.1, "accumulate": 1, "evaluate_every": 1}
+FEW_ITEMS = {"limit_train": 12, "limit_dev": 4, "limit_test": 6}
+#: Settings of a training that are for large ones.
+LARGE = ("batch_tokens", "max_pairs", "lora", "trim_vocabulary", "precision", "save_every")
+#: What of a pretraining is tried out; text, size and length are not.
+PRETRAINED = ("share", "paired", "rows", "cutting")
+SEEDS, VALUES, LANGUAGES = 2, 2, 2
+
+
+class SmokeRecipe(Recipe):
+    """A small world whose languages are called as those of a study are; with a `tiny` encoder to extend."""
+
+    verb: ClassVar[str] = "smoke world"
+
+    source: str
+    languages: tuple[str, ...]
+    count: int = Field(120, ge=20)
+    tasks: int = Field(80, ge=4)
+    tiny: bool = False
+
+
+def smoke_world(*, out: str | Path, **settings: Any) -> Path:
+    """Write what `calque world` does under other languages' names, and random vectors of their words."""
+    recipe, folder = SmokeRecipe.build(**settings), Path(out)
+    if not is_done(folder, recipe.digest()):
+        with running(recipe, folder) as run:
+            made = run.folder / "made"
+            write_world(made / "text", recipe.count, seed=recipe.seed)
+            write_tasks(made / "tasks", recipe.tasks, seed=recipe.seed)
+            names = {recipe.source: "en"} | {code: _stand_in(i) for i, code in enumerate(recipe.languages)}
+            _renamed(made, run.folder, recipe.source, names)
+            shutil.rmtree(made)
+            for code in names:
+                _write_vectors(run.folder / "vectors" / f"{code}.vec", run.folder / "text" / f"{code}.conllu")
+            if recipe.tiny:
+                text = f"{recipe.source}={run.folder / 'text' / recipe.source}.conllu"
+                pretrain(run.folder / "tiny", text=[text], **TINY_ENCODER)
+    return folder
+
+
+def _stand_in(number: int) -> str:
+    """The language of the world that a language is played by."""
+    return ("far", "near")[number % 2]
+
+
+def _renamed(made: Path, folder: Path, source: str, names: Mapping[str, str]) -> None:
+    for file in sorted(path for path in made.rglob("*") if path.is_file()):
+        for code, played in names.items():
+            if file.name.startswith(f"en-{played}."):
+                name = f"{source}-{code}{file.name.removeprefix(f'en-{played}')}"
+            elif file.name.startswith(f"{played}."):
+                name = f"{code}{file.name.removeprefix(played)}"
+            else:
+                continue
+            target = folder / file.relative_to(made).parent / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, target)
+
+
+def _write_vectors(path: Path, text: Path) -> None:
+    """Random static vectors in the format of fastText."""
+    words = sorted({word for tree in read_conllu(text) for word in tree.words})
+    rows = np.random.default_rng(0).standard_normal((len(words), WIDTH)).round(3)
+    lines = [f"{word} {' '.join(map(str, row))}" for word, row in zip(words, rows, strict=True)]
+    write_text(path, "\n".join([f"{len(words)} {WIDTH}", *lines]) + "\n")
+
+
+# --------------------------------------------------------------------------------------- the recipe
+
+
+def smoke_study(study: LoadedStudy) -> LoadedStudy:
+    """A smaller matrix over tiny encoders and files of the world."""
+    held = study.recipe.model_dump(mode="json", exclude_defaults=True)
+    source, codes = study.recipe.source, _languages(study.recipe)
+    make = _Small(source, codes)
+    small = {
+        **held,
+        "seeds": held.get("seeds", [0])[:SEEDS],
+        "world": {
+            "source": source,
+            "languages": codes,
+            "tiny": any(map(_extends, study.recipe.encoders.values())),
+        },
+        "encoders": {name: make.encoder(spec) for name, spec in study.recipe.encoders.items()},
+        "align": make.align(held.get("align", {})),
+        "compare": {**held.get("compare", {}), "rounds": 20},
+    }
+    for part in ("links", "scored"):
+        if part in held:
+            small[part] = make.links(held[part], scored=part == "scored")
+    if "measure" in held:
+        small["measure"] = {name: make.measure(name, one) for name, one in held["measure"].items()}
+    if "transfer" in held:
+        small["transfer"] = make.transfer(held["transfer"])
+    return study.model_copy(update={"recipe": StudyRecipe(**small)})
+
+
+def _languages(recipe: StudyRecipe) -> list[str]:
+    """Some languages of a study: the first ones, and of every table one at least. The source is not told."""
+    tables = [recipe.links.languages, recipe.scored.languages if recipe.scored else []]
+    for spec in recipe.encoders.values():
+        if isinstance(spec, dict):
+            tables.append(_texts(spec) or [code for code, one in spec.items() if isinstance(one, dict)])
+    tables += [recipe.align.own(name).get("to", []) for name in recipe.align.methods]
+    tables += [list(one.get(part, {})) for one in recipe.measure.values() for part in ("text", "dictionary")]
+    for task in recipe.transfer.tasks.values():
+        tables += [list(task.get(part, {})) for part in ("train", "dev", "test")]
+        tables.append([spec.partition("=")[0] for spec in task.get("mixed", [])])
+    found: dict[str, None] = {}
+    for table in tables:
+        spoken = dict.fromkeys(code for one in table for code in one.split("/") if code != recipe.source)
+        # Dictionaries of word types need no links; of the first languages there are both.
+        missing = LANGUAGES - len(found) if not found else int(found.keys().isdisjoint(spoken))
+        found.update(dict.fromkeys(list(spoken)[:missing]))
+    return list(found)
+
+
+def _texts(spec: Mapping[str, Any]) -> list[str]:
+    """The languages that a pretraining names."""
+    codes = [code for text in spec.get("text", []) for code in text.partition("=")[0].split(",")]
+    return codes or list(spec.get("languages", []))
+
+
+class _Small:
+    """Parts of a recipe over a small world."""
+
+    def __init__(self, source: str, codes: Sequence[str]) -> None:
+        self.source, self.codes = source, codes
+
+    def _kept(self, codes: Iterable[str]) -> list[str]:
+        """Those of these languages that are in the world."""
+        return [code for code in codes if set(code.split("/")) <= {self.source, *self.codes}]
+
+    def _bitext(self, code: str) -> str:
+        return f"world:text/{self.source}-{code}.tsv"
+
+    def _words(self, code: str, part: str) -> str:
+        return f"world:text/{self.source}-{code}.{part}.txt"
+
+    # ------------------------------------------------------------------------------------ encoders
+
+    def encoder(self, spec: str | Mapping[str, Any]) -> str | dict[str, Any]:
+        """Something tiny of the same kind: vectors, an encoder for each language, or one for all."""
+        if isinstance(spec, str):
+            spoken = (self.source, *self.codes)
+            if spec.startswith("world:") or (is_by_language(spec) and names_vectors(spec)):
+                return ",".join(f"{code}=world:vectors/{code}.vec" for code in spoken)
+            return (
+                {code: self._alone(code, {}) for code in spoken}
+                if is_by_language(spec)
+                else self._pretrained({})
+            )
+        if all(isinstance(one, Mapping) for one in spec.values()):
+            return {code: self._alone(code, spec[code]) for code in self._kept(spec)}
+        return self._extended(spec) if _extends(spec) else self._pretrained(spec)
+
+    def _extended(self, spec: Mapping[str, Any]) -> dict[str, Any]:
+        """A tiny encoder that learns more languages."""
+        spoken = self._kept(_texts(spec)) or list(self.codes)
+        text = [f"{code}=world:text/{code}.conllu" for code in spoken]
+        few = {name: TINY_ENCODER[name] for name in ("steps", "batch_tokens", "evaluate_every")}
+        return {**few, "encoder": "world:tiny", "pieces": 30, "text": text}
+
+    def _pretrained(self, spec: Mapping[str, Any]) -> dict[str, Any]:
+        """An encoder of all languages, or of those that a pretraining names, sharing what it says."""
+        own = {**_preset(spec, "pretrain"), **spec}
+        spoken = [code for code in self._kept(_texts(own)) if code != self.source] or list(self.codes)
+        found = {name: own[name] for name in PRETRAINED if name in own} | TINY_ENCODER
+        found["text"] = [f"{self.source},{code}={self._bitext(code)}" for code in spoken]
+        if own.get("paired"):
+            found["bitext"] = found["text"]
+        if own.get("share") == Share.EXTRA_ANCHORS:
+            found["dictionary"] = [self._words(code, "train") for code in spoken]
+        return found
+
+    def _alone(self, code: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+        """A tiny encoder of one language."""
+        found = {name: spec[name] for name in ("rows", "cutting") if name in spec}
+        return {**found, **TINY_ENCODER, "text": [f"{code}=world:text/{code}.conllu"]}
+
+    # ------------------------------------------------------------------------------------ alignment
+
+    def links(self, held: Mapping[str, Any], *, scored: bool) -> dict[str, Any]:
+        """Links of the world: made by the same linker, or those that are known to be right."""
+        codes = self._kept([*held.get("text", {}), *held.get("pairs", {})])
+        kept = ("linker", "symmetrise", "filters", "encoder", "subwords", "layer", "threshold")
+        found: dict[str, Any] = {name: held[name] for name in kept if name in held}
+        found["text"] = {code: self._pair(held.get("text", {}).get(code), code) for code in codes}
+        found["tokenised"] = True
+        if scored:
+            found["links"] = {code: f"world:text/{self.source}-{code}.links" for code in codes}
+        else:
+            found |= {"dev": 10, "test": 20}
+        return found
+
+    def _pair(self, given: object, code: str) -> str | list[str]:
+        """A bitext, or two treebanks."""
+        if isinstance(given, list) and given[0].endswith(".conllu"):
+            return [f"world:text/{self.source}.conllu", f"world:text/{code}.conllu"]
+        return self._bitext(code)
+
+    def align(self, held: Mapping[str, Any]) -> dict[str, Any]:
+        found = {name: value for name, value in held.items() if name not in (*LARGE, "dev")}
+        for name in held.get("methods", []):
+            found[name] = self._method(name, held.get(name, {}))
+        found["vary"] = _axes(held.get("vary", {}))
+        if "size" in held:
+            found["size"] = _sizes(1)[0]
+        found["dictionary"] = {
+            code: self._words(code, "train") for code in self._kept(held.get("dictionary", {}))
+        }
+        return found
+
+    def _method(self, name: str, held: Mapping[str, Any]) -> dict[str, Any]:
+        """Settings of one method, with few steps where it takes any."""
+        own = {key: value for key, value in held.items() if key not in (*LARGE, "dev")}
+        trained = (own.get("method") or _preset(held, "align").get("method", name)) in [*map(str, Loss)]
+        few = {key: value for key, value in FEW_STEPS.items() if trained or key in AlignRecipe.model_fields}
+        if "method" in own or "preset" in own or "transfer" not in own:
+            own |= few
+        if "size" in own:
+            own["size"] = _sizes(1)[0]
+        if "vary" in own:
+            own["vary"] = _axes(own["vary"])
+        if "to" in own:
+            own["to"] = self._kept(own["to"])
+        if "transfer" in own:
+            own["transfer"] = {
+                key: value for key, value in own["transfer"].items() if key not in {**FEW_STEPS, **FEW_ITEMS}
+            }
+        return own
+
+    # ------------------------------------------------------------------------------------ measures and tasks
+
+    def measure(self, name: str, held: Mapping[str, Any]) -> dict[str, Any]:
+        found: dict[str, Any] = {**held, "limit": 20, "rounds": 10}
+        if isinstance(text := held.get("text"), Mapping):
+            mono = held.get("measure", name) == "lexicon"
+            found["text"] = {
+                code: f"world:text/{code}.conllu" if mono else self._bitext(code) for code in self._kept(text)
+            }
+        if isinstance(words := held.get("dictionary"), Mapping):
+            found["dictionary"] = {code: self._words(code, "test") for code in self._kept(words)}
+        return found
+
+    def transfer(self, held: Mapping[str, Any]) -> dict[str, Any]:
+        found = {name: value for name, value in held.items() if not isinstance(value, Mapping)}
+        found = {name: value for name, value in found.items() if name not in LARGE}
+        for name, one in held.items():
+            if isinstance(one, Mapping):
+                found[name] = self._task(str(one.get("task", name)), one)
+        return found
+
+    def _task(self, task: str, held: Mapping[str, Any]) -> dict[str, Any]:
+        """The same task on few items of the world."""
+        ending = {"parsing": "conllu", "qa": "json"}.get(task, "tsv")
+        dropped = ("train", "dev", "test", "mixed", "format", "skip_bad", *LARGE)
+        found: dict[str, Any] = {key: value for key, value in held.items() if key not in dropped}
+        for part in ("train", "dev", "test"):
+            if part in held:
+                found[part] = {
+                    code: f"world:tasks/{task}/{_text(code)}.{part}.{ending}"
+                    for code in self._kept(held[part])
+                }
+        mixed = [[part.partition("=")[0] for part in spec.split(",")] for spec in held.get("mixed", [])]
+        if mixed:
+            found["mixed"] = [
+                ",".join(f"{code}=world:tasks/{task}/{code}.test.{ending}" for code in codes)
+                for codes in mixed
+                if self._kept(codes) == codes
+            ]
+        # Few items do not have all the labels that others have.
+        few = {**FEW_ITEMS, "skip_bad": True, **({"limit_train": 80} if task == "slots" else {})}
+        return {**found, **FEW_STEPS, **few}
+
+
+def _text(code: str) -> str:
+    """Questions in one language about a text in another are the text's here."""
+    return code.partition("/")[2] or code
+
+
+def _sizes(count: int) -> list[int]:
+    """Sentence pairs: few, but more than a tiny encoder has dimensions."""
+    return [20 + 10 * number for number in range(count)]
+
+
+def _axes(vary: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
+    """Axes of the matrix; of sizes, of which there may be many, the first values."""
+    return {
+        axis: _sizes(min(VALUES, len(values))) if axis == "size" else values for axis, values in vary.items()
+    }
+
+
+def _preset(spec: Mapping[str, Any], verb: Verb) -> Mapping[str, Any]:
+    """Settings of the preset that is named, if it is there: what is wrong is told where it is checked."""
+    try:
+        return load_preset(spec["preset"], verb).settings if "preset" in spec else {}
+    except CalqueError:
+        return {}
+
+
+def _extends(spec: str | Mapping[str, Any]) -> bool:
+    """Whether a table of an encoder has the settings of `calque extend`."""
+    return isinstance(spec, Mapping) and "encoder" in spec

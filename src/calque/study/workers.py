@@ -1,0 +1,271 @@
+"""Who computes cells: this process, some others on this machine, or Ray.
+
+All three are given cells as they become ready and answer with what became of each. A cell is computed by the
+same function everywhere, with the same number of threads, so that it comes out the same.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any, Protocol
+
+from calque.errors import BadSetting, CalqueError, MissingExtra
+from calque.files import FINISHED, write_text
+from calque.study.cells import CELLS, Cell
+
+#: Where it is told at length what went wrong with a cell.
+FAILURES = "failures"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How cells are computed: the study's folder, threads for each, and on what."""
+
+    root: Path
+    threads: int
+    device: str = "auto"
+    gpus: float = 0.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a cell; `error` in one line where it failed."""
+
+    key: str
+    seconds: float
+    error: str | None = None
+
+
+class Workers(Protocol):
+    """Computes several cells at once."""
+
+    @property
+    def free(self) -> int: ...
+
+    def start(self, cell: Cell) -> None: ...
+
+    def finished(self) -> Outcome:
+        """Wait for the next cell that is done."""
+        ...
+
+    def stop(self) -> None: ...
+
+
+def compute_cell(cell: Cell, asked: Asked) -> Outcome:
+    """Compute one cell; what goes wrong is an outcome, not an exception, but for an interrupt."""
+    began = time.monotonic()
+    folder = asked.root / CELLS / cell.key
+    try:
+        if not (folder / FINISHED).is_file():
+            with _threads(asked.threads):
+                _computed(cell, asked, folder)
+        return Outcome(cell.key, time.monotonic() - began)
+    except Exception as error:
+        known = isinstance(error, CalqueError | OSError)
+        told = str(error) if known else f"{type(error).__name__}: {error}"
+        write_text(asked.root / FAILURES / f"{cell.key}.txt", f"{cell.title}\n{traceback.format_exc()}")
+        return Outcome(cell.key, time.monotonic() - began, told.split("\n")[0])
+
+
+def _computed(cell: Cell, asked: Asked, folder: Path) -> None:
+    from calque.pipeline.runs import forget_peak
+    from calque.study.verbs import compute
+
+    forget_peak()
+    compute(cell.verb, cell.resolved(asked.root), folder, asked.device)
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[None]:
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+# ----------------------------------------------------------------------------------- this process
+
+
+class Alone:
+    """One cell after the other, here."""
+
+    def __init__(self, asked: Asked) -> None:
+        self.asked, self.waiting = asked, list[Cell]()
+
+    @property
+    def free(self) -> int:
+        return 1 - len(self.waiting)
+
+    def start(self, cell: Cell) -> None:
+        self.waiting.append(cell)
+
+    def finished(self) -> Outcome:
+        return compute_cell(self.waiting.pop(), self.asked)
+
+    def stop(self) -> None:
+        self.waiting.clear()
+
+
+# ------------------------------------------------------------------------------- processes of ours
+
+
+def _serve(pipe: Connection, asked: Asked) -> None:
+    """What a process does: cells as they come, until there are no more."""
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process stops the others
+    while (cell := pipe.recv()) is not None:
+        pipe.send(compute_cell(cell, asked))
+
+
+class Processes:
+    """Several at once on this machine; a process that dies fails its cell, and another takes its place."""
+
+    def __init__(self, asked: Asked, count: int) -> None:
+        self.asked, self.context = asked, get_context("spawn")
+        self.idle: list[tuple[Any, Connection]] = []
+        self.busy: dict[Connection, tuple[Any, Cell, float]] = {}
+        self.count = count
+
+    @property
+    def free(self) -> int:
+        return self.count - len(self.busy)
+
+    def start(self, cell: Cell) -> None:
+        process, pipe = self.idle.pop() if self.idle else self._born()
+        pipe.send(cell)
+        self.busy[pipe] = (process, cell, time.monotonic())
+
+    def _born(self) -> tuple[Any, Connection]:
+        here, there = self.context.Pipe()
+        process = self.context.Process(target=_serve, args=(there, self.asked), daemon=True)
+        with _environment(OMP_NUM_THREADS=str(self.asked.threads)):
+            process.start()
+        there.close()
+        return process, here
+
+    def finished(self) -> Outcome:
+        pipe = next(one for one in wait(list(self.busy)) if isinstance(one, Connection))
+        process, cell, began = self.busy.pop(pipe)
+        try:
+            found = pipe.recv()
+            self.idle.append((process, pipe))
+            assert isinstance(found, Outcome)
+            return found
+        except (EOFError, ConnectionError):
+            process.join()
+            told = f"its process ended with code {process.exitcode}" + (
+                ": out of memory?" if process.exitcode == -9 else ""
+            )
+            return Outcome(cell.key, time.monotonic() - began, told)
+
+    def stop(self) -> None:
+        for process, _ in self.idle:
+            process.terminate()
+        for process, _, _ in self.busy.values():
+            process.terminate()
+
+
+@contextmanager
+def _environment(**values: str) -> Iterator[None]:
+    """Variables that a process begins with."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+# --------------------------------------------------------------------------------------------- Ray
+
+
+class Ray:
+    """As many at once as a cluster has room for; a local one unless an address is given.
+
+    All machines must see the study's folder and files under the same paths.
+    """
+
+    def __init__(self, asked: Asked, address: str | None = None) -> None:
+        try:
+            import ray
+        except ImportError:
+            raise MissingExtra("--workers ray", "ray") from None
+        self.ray, self.asked = ray, asked
+        try:
+            ray.init(address=address, include_dashboard=False, log_to_driver=False, configure_logging=False)
+        except (ConnectionError, ValueError) as error:
+            raise BadSetting(
+                f"no Ray cluster at {address}: {error}", remedy="its address, host:6379"
+            ) from None
+        needs = {"num_cpus": asked.threads, "num_gpus": asked.gpus, "max_retries": 0}
+        variables = {"OMP_NUM_THREADS": str(asked.threads)}
+        self.remote = ray.remote(**needs, runtime_env={"env_vars": variables})(compute_cell)
+        self.busy: dict[Any, tuple[Cell, float]] = {}
+        self._check_room()
+
+    def _check_room(self) -> None:
+        """A cell that no machine has room for would wait for ever."""
+        held: Mapping[str, float] = self.ray.cluster_resources()
+        for name, wanted in (("CPU", self.asked.threads), ("GPU", self.asked.gpus)):
+            if wanted > held.get(name, 0):
+                self.stop()
+                raise BadSetting(
+                    f"a cell needs {wanted:g} {name}, and the cluster has {held.get(name, 0):g}",
+                    remedy="fewer --threads" if name == "CPU" else "fewer --gpus, or none",
+                )
+
+    @property
+    def free(self) -> int:
+        return 1_000_000
+
+    def start(self, cell: Cell) -> None:
+        self.busy[self.remote.remote(cell, self.asked)] = (cell, time.monotonic())
+
+    def finished(self) -> Outcome:
+        (done,), _ = self.ray.wait(list(self.busy), num_returns=1)
+        cell, began = self.busy.pop(done)
+        try:
+            found = self.ray.get(done)
+            assert isinstance(found, Outcome)
+            return found
+        except self.ray.exceptions.RayError as error:
+            return Outcome(cell.key, time.monotonic() - began, f"{type(error).__name__}: its process ended")
+
+    def stop(self) -> None:
+        self.ray.shutdown()
+
+
+def make_workers(kind: str, asked: Asked, address: str | None = None) -> Workers:
+    """`1` or serial computes here, a number in as many processes, `ray` on a cluster."""
+    if kind == "ray":
+        return Ray(asked, address)
+    if address is not None:
+        raise BadSetting("an address is of a Ray cluster", remedy="--workers ray")
+    count = worker_count(kind)
+    return Alone(asked) if count == 1 else Processes(asked, count)
+
+
+def worker_count(kind: str) -> int:
+    """How many cells are computed at once on this machine."""
+    if kind in ("serial", "ray"):
+        return 1
+    if not kind.isdigit() or int(kind) < 1:
+        raise BadSetting(f"workers {kind!r}", remedy="a number, serial or ray")
+    return int(kind)

@@ -1,0 +1,238 @@
+"""A study end to end: what is computed when, by whom, and what comes of failures and kills."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import small_study
+
+from calque.errors import BadInput, BadSetting
+from calque.files import read_json
+from calque.study import check_study, plan_study, study
+from calque.study.recipe import Mistakes, load_study
+from calque.study.running import locked
+
+
+@pytest.fixture(scope="module")
+def recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return small_study.write(tmp_path_factory.mktemp("recipe"))
+
+
+@pytest.fixture(scope="module")
+def done(recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The small study, run undisturbed."""
+    out = tmp_path_factory.mktemp("study") / "run"
+    run = study(recipe, out=out, threads=1)
+    assert not run.failed and not run.left_out
+    return out
+
+
+def results(folder: Path) -> bytes:
+    return (folder / "results.jsonl").read_bytes()
+
+
+def test_every_method_is_measured_with_every_seed_that_matters(done: Path) -> None:
+    told = read_json(done / "study.json")
+    verbs = [cell["verb"] for cell in told["cells"]]
+    # World, two bitexts, two methods without a seed and one with two, and each measure twice.
+    assert {verb: verbs.count(verb) for verb in set(verbs)} == {
+        "world": 1, "link": 2, "align": 4, "measure words": 2, "measure sentences": 2,
+    }  # fmt: skip
+    assert told["groups"] == [
+        {"encoder": "counts", "baseline": "counts", "methods": ["centring", "rotation", "gradient"]}
+    ]
+    held = [json.loads(line) for line in results(done).splitlines()]
+    found = {(one["encoder"], one.get("seed", 0)) for one in held if one["task"] == "word-retrieval"}
+    assert found == {
+        (label, seed) for label in ("counts", "centring", "rotation", "gradient") for seed in (0, 1)
+    }
+    assert (done / "report.html").stat().st_size > 10_000
+    assert read_json(done / "finished.json")["verb"] == "study"
+
+
+def test_nothing_is_computed_twice(recipe: Path, done: Path) -> None:
+    before = results(done)
+    again = study(recipe, out=done, threads=1)
+    assert again.computed == [] and len(again.done) == 11
+    assert results(done) == before
+
+
+def test_a_change_recomputes_only_what_depends_on_it(recipe: Path, done: Path) -> None:
+    planned = plan_study(recipe, out=done, changes=["align.gradient.steps=21"])
+    new = [cell for key, cell in planned.plan.cells.items() if key not in planned.standing]
+    assert sorted({cell.verb for cell in new}) == ["align", "measure sentences", "measure words"]
+    assert {cell.title.split(",")[0] for cell in new if cell.verb == "align"} == {"gradient"}
+    # An estimate is that of cells like it.
+    assert all(planned.seconds[key] is not None for key in planned.plan.cells)
+
+
+def test_a_changed_file_is_another_cell_and_a_moved_one_is_not(
+    recipe: Path, done: Path, tmp_path: Path
+) -> None:
+    text = next((done / "cells").glob("world-*")) / "text"
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        for code in ("near", "far"):
+            (tmp_path / folder / f"{code}.tsv").write_bytes((text / f"en-{code}.tsv").read_bytes())
+
+    def keys(folder: str) -> set[str]:
+        changes = [f"links.text.{code}={tmp_path / folder / f'{code}.tsv'}" for code in ("near", "far")]
+        return set(plan_study(recipe, out=tmp_path / "out", changes=changes).plan.cells)
+
+    first = keys("one")
+    assert keys("two") == first
+    (tmp_path / "two" / "far.tsv").write_text("a b\tc d\n" * 40, encoding="utf-8")
+    changed = keys("two")
+    kept = {key.rsplit("-", 1)[0] for key in first & changed}
+    assert kept == {"world", "link-links-near"}
+
+
+def test_processes_give_the_same_bytes(recipe: Path, done: Path, tmp_path: Path) -> None:
+    run = study(recipe, out=tmp_path / "two", workers=2, threads=1)
+    assert len(run.computed) == 11
+    assert results(tmp_path / "two") == results(done)
+
+
+@pytest.mark.slow
+def test_ray_gives_the_same_bytes(recipe: Path, done: Path, tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    run = study(recipe, out=tmp_path / "ray", workers="ray", threads=1)
+    assert len(run.computed) == 11
+    assert results(tmp_path / "ray") == results(done)
+
+
+def test_killed_twenty_times_it_ends_the_same(recipe: Path, done: Path, tmp_path: Path) -> None:
+    out = tmp_path / "killed"
+    driver = Path(small_study.__file__).with_name("killed.py")
+    ended = subprocess.run(
+        [sys.executable, str(driver), str(recipe), str(out), "20"],
+        capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, timeout=300,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr[-2000:]
+    assert "20 kills" in ended.stdout, ended.stdout
+    assert results(out) == results(done)
+    cells = {path.name for path in (out / "cells").iterdir() if not path.name.startswith(".")}
+    assert cells == {path.name for path in (done / "cells").iterdir() if not path.name.startswith(".")}
+
+
+def test_a_failing_cell_does_not_stop_the_others(recipe: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    # More sentences than there are: found out only when the links are there.
+    changes = ["align.gradient.vary={size=[10000]}"]
+    run = study(recipe, out=out, changes=changes, threads=1)
+    assert run.failed and all(key.startswith("sample-") for key in run.failed)
+    assert all("at most" in told for told in run.failed.values())
+    told = read_json(out / "study.json")
+    states = {cell["title"]: cell["status"] for cell in told["cells"]}
+    assert states["gradient, size 10000, seed 0"] == "left out"
+    assert all(cell["status"] == "done" for cell in told["cells"] if cell["verb"].startswith("measure"))
+    held = [json.loads(line) for line in results(out).splitlines()]
+    assert {one["encoder"] for one in held if one["task"] == "word-retrieval"} == {
+        "counts",
+        "centring",
+        "rotation",
+    }
+    assert not (out / "finished.json").exists()
+    assert "at most" in next((out / "failures").iterdir()).read_text()
+    # Mended, it goes on: only what failed and what rests on it is new.
+    mended = study(recipe, out=out, changes=["align.gradient.vary={size=[40]}"], threads=1)
+    assert not mended.failed
+    assert {key.split("-")[0] for key in mended.computed} == {"sample", "align", "measure"}
+
+
+def test_tasks_are_compared_over_seeds_of_alignment_and_task(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    run = study(small_study.write(tmp_path, small_study.TASK), out=out, threads=1)
+    assert not run.failed
+    (compared,) = (out / "cells").glob("compare-*")
+    told = read_json(compared / "artifacts" / "comparison.json")
+    assert told["baseline"] == "mlm"
+    assert {(row["method"], tuple(row["seeds"])) for row in told["rows"]} == {
+        ("centring", (3, 3)), ("weak", (3, 3)),
+    }  # fmt: skip
+    # Every seed's task is learned over the alignment of that seed.
+    encoders = {
+        (cell["axes"]["seed"], need)
+        for cell in read_json(out / "study.json")["cells"]
+        if cell["verb"] == "transfer" and cell["axes"]["method"] == "weak"
+        for need in cell["needs"]
+        if need.startswith("align")
+    }
+    assert len(encoders) == 3 and len({need for _, need in encoders}) == 3
+
+
+# ----------------------------------------------------------------------------------------- mistakes
+
+
+def test_every_mistake_is_told_at_once(tmp_path: Path) -> None:
+    text = small_study.RECIPE.replace('"rotation"', '"rotatoin"').replace("test = 30", "tset = 30")
+    text = text.replace("[measure.words]", "[measure.wrds]").replace("text.far", "text.faar")
+    text += (
+        '\n[transfer.ner]\ntrain.en = "nowhere.tsv"\ntest.far = "world:tasks/ner/far.test.tsv"\nepoch = 3\n'
+    )
+    with pytest.raises(Mistakes) as caught:
+        check_study(small_study.write(tmp_path, text))
+    told = "\n".join(caught.value.found)
+    assert "align.rotatoin: unknown method 'rotatoin' (did you mean rotation?" in told
+    assert "links: tset" in told and "did you mean test?" in told
+    assert "measure.wrds: unknown measure; did you mean words?" in told
+    assert "faar" in told
+    assert "transfer.ner.train.en: no such file: nowhere.tsv" in told
+    assert "epoch: Extra inputs are not permitted; did you mean epochs?" in told
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("seeds = [0", "not TOML"),
+        ("encoder = {}\n", "did you mean encoders?"),
+        ("[encoders]\n", "encoders"),
+        ('seeds = ["a"]\n[encoders]\na = "b"\n', "seeds.0"),
+        (
+            '[encoders]\na = "b"\n[align]\nmehtods = ["l2"]\n',
+            "align.mehtods: unknown setting; did you mean methods?",
+        ),
+        ('[encoders]\na = "b"\n[align]\nmethods = ["l2"]\n', "nothing to align by"),
+    ],
+)
+def test_bad_recipes(tmp_path: Path, text: str, told: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        check_study(small_study.write(tmp_path, text))
+    assert told in str(caught.value)
+
+
+def test_settings_are_changed_by_name(recipe: Path) -> None:
+    changed = load_study(
+        recipe, ["align.methods=centring", "seeds=5", "align.vary.size=10,20", "about=so"]
+    ).recipe
+    assert changed.align.methods == ("centring",)
+    assert changed.seeds == (5,) and changed.about == "so"
+    assert changed.align.vary == {"size": [10, 20]}
+    for wrong in ("align.methods", "=3", "seeds.a=3"):
+        with pytest.raises(BadSetting):
+            load_study(recipe, [wrong])
+
+
+def test_unknown_names_are_told(tmp_path: Path, recipe: Path) -> None:
+    with pytest.raises(BadInput, match="no such file"):
+        load_study(tmp_path / "none.toml")
+    with pytest.raises(BadSetting, match="unknown study"):
+        load_study("wu2021-table3")
+    for wrong in ("0", "two"):
+        with pytest.raises(BadSetting, match="workers"):
+            study(recipe, out=tmp_path / "out", workers=wrong)
+
+
+def test_a_folder_of_something_else_is_refused(recipe: Path, tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("dear")
+    with pytest.raises(BadSetting, match="not a study"):
+        study(recipe, out=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
+
+
+def test_two_at_once_are_refused(recipe: Path, done: Path) -> None:
+    with locked(done), pytest.raises(BadSetting, match="another process"):
+        study(recipe, out=done)
