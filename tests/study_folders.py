@@ -24,6 +24,7 @@ TOLD = {
     "distances": ("distances", "auc", "l2"),
 }
 VARIES = "the alignment where it is trained, the head's first weights, the order of batches, dropout"
+ERROR, LONG = "RuntimeError: out of memory", "cells/" + "a-name-that-is-long-" * 12
 RECIPE = 'about = "Does it help?"\nseeds = [0, 1]\n\n[encoders]\ne5 = "e5-small-q4"\n'
 
 
@@ -93,7 +94,7 @@ class StudyMaker:
         key = f"{verb.replace(' ', '-')}-{len(self.cells):03}"
         known = {"key": key, "verb": verb, "title": title, "axes": axes, "needs": more.pop("needs", [])}
         if (verb, label) in self.broken:
-            self.cells.append({**known, "status": "failed", "error": "RuntimeError: out of memory"})
+            self.cells.append({**known, "status": "failed", "error": f"{ERROR} ({self.folder}/{LONG})"})
             return None
         if verb == "transfer" and ("align", label) in self.broken:
             self.cells.append({**known, "status": "left out", "error": f"needs {label}, which failed"})

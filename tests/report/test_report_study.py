@@ -211,7 +211,9 @@ def test_few_methods_are_told_in_full(tmp_path: Path) -> None:
     assert sentence.endswith("helped in each of them); no evidence either way for centring.")
 
 
-def test_cells_that_failed_or_were_left_out_are_named_right_below(shown: tuple[str, Seen]) -> None:
+def test_cells_that_failed_or_were_left_out_are_named_right_below(
+    two: StudyMaker, shown: tuple[str, Seen]
+) -> None:
     text, seen = shown
     note = re.search(r'<div class="warning missing">.*?</div>', text, re.S)
     assert note and text.index('class="headline') < note.start() < text.index('class="findings"')
@@ -224,6 +226,8 @@ def test_cells_that_failed_or_were_left_out_are_named_right_below(shown: tuple[s
         "transfer pos: mini weak",
     ):
         assert f"{name} (seeds 0, 1 and 2)" in told
+    assert told.count("RuntimeError") == 1 and told.count("needs mini weak") == 1, "a reason is told once"
+    assert str(two.folder) not in text, "paths are told from the study’s folder"
     assert "<details" not in note[0].split("</ul>")[0], "they are seen without unfolding"
     assert "mini weak" not in plain(re.search(r'<dl class="findings">.*?</dl>', text, re.S)[0])
     assert "This study is not finished" not in seen.text
@@ -235,6 +239,17 @@ def test_encoders_beside_each_other_do_better_and_do_not_help(tmp_path: Path) ->
     assert "did better on both tasks" in seen.text and "Every encoder, task and language" in seen.text
     shown_above = text[: text.index('id="measures"')]
     assert not re.search(r"helped|hurt", plain(re.sub(r"<(style|svg).*?</\1>", "", shown_above, flags=re.S)))
+
+
+def test_many_methods_are_counted_and_names_with_commas_are_quoted(tmp_path: Path) -> None:
+    """A list of names must not run into the next."""
+    many = {f"method {k}": 0.0 for k in range(8)}
+    folder = study(tmp_path / "many", gains=many, tasks={"ner": None}, measures=())
+    sentence = re.search(r'<p class="sentence">(.*?)</p>', page(folder)[0], re.S)
+    assert sentence and sentence[1] == "No evidence either way for any of 8 methods."
+    two_ = {"rotation, supervision words": 0.0, "rotation, supervision sentences": 0.0}
+    _, seen = page(study(tmp_path / "two", gains=two_, tasks={"ner": None}, measures=()))
+    assert "for “rotation, supervision words” and “rotation, supervision sentences”." in seen.text
 
 
 # -------------------------------------------------------------------------- distance and kinds of tests
@@ -281,11 +296,13 @@ def test_translated_tests_stand_beside_others(two: StudyMaker, shown: tuple[str,
             assert f"of {len(own)}" in cell and (f"better in {sum(sure)} " in cell or not sum(sure))
 
 
-@pytest.mark.parametrize("known", [None, True])
-def test_tests_of_one_kind_are_not_compared(tmp_path: Path, known: bool | None) -> None:
-    _, seen = page(study(tmp_path / "run", tasks={"ner": known}, measures=()))
-    words = "does not say which tests are translations" if known is None else "All tests are of one kind"
-    assert words in seen.text
+def test_tests_of_one_kind_are_not_compared(tmp_path: Path) -> None:
+    _, seen = page(study(tmp_path / "one", tasks={"ner": True}, measures=()))
+    assert "All tests are of one kind" in seen.text
+    text, _ = page(study(tmp_path / "unknown", tasks={"ner": None}, measures=()))
+    assert 'id="translated"' not in text
+    _, seen = page(study(tmp_path / "both", tasks={"ner": None, "nli": True}, measures=()))
+    assert "not told named entities" in seen.text
 
 
 # ----------------------------------------------------------------------------- retrieval and transfer

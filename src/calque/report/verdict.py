@@ -162,7 +162,9 @@ def together(found: Sequence[Verdict]) -> str:
         if names:
             every = "any of" if word == NONE else "all"
             told.append(
-                _HEADLINES[word].format(some(names, len(found), every=every), did(word, found[0].panel))
+                _HEADLINES[word].format(
+                    some(names, len(found), every=every, what="encoders"), did(word, found[0].panel)
+                )
             )
     line = "; ".join(told)
     return line if line.startswith(tuple(v.encoder for v in found)) else capital(line)
@@ -185,14 +187,16 @@ def listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
-def some(names: Sequence[str], among: int, *, every: str = "all", last: str = "and") -> str:
+def some(
+    names: Sequence[str], among: int, *, every: str = "all", last: str = "and", what: str = "methods"
+) -> str:
     """Names in a sentence, or how many of all where they are many; one with a comma is in quotation marks.
 
     >>> some(["l2", "weak"], 2), some(["rotation, words", "weak"], 2, last="or"), some(list("abcdefgh"), 9)
-    ('l2 and weak', '“rotation, words” or weak', '8 of 9')
+    ('l2 and weak', '“rotation, words” or weak', '8 of 9 methods')
     """
     if len(names) > MOST_NAMES:
-        return f"{every} {among}" if len(names) == among else f"{len(names)} of {among}"
+        return f"{every if len(names) == among else f'{len(names)} of'} {among} {what}"
     quoted = [f"“{name}”" if "," in name else name for name in names]
     return f" {last} ".join(filter(None, (", ".join(quoted[:-1]), *quoted[-1:])))
 

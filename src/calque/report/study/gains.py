@@ -215,7 +215,7 @@ _KINDS = {True: "translated", False: "not translated", None: "not told"}
 
 
 def split(scores: Scores) -> Split | None:
-    """Translated and other tests beside each other; None where nothing was compared."""
+    """Translated and other tests beside each other; None where nothing was compared or no kind is known."""
     study = scores.study
     tasks = {known: [n for n in study.kinds if study.translated(n) is known] for known in _KINDS}
     kinds = {known: names for known, names in tasks.items() if names}
@@ -228,7 +228,7 @@ def split(scores: Scores) -> Split | None:
     told = tuple(
         (_KINDS[known], tuple(scores.about(name).name for name in names)) for known, names in kinds.items()
     )
-    return Split(told, tuple(rows)) if rows else None
+    return Split(told, tuple(rows)) if rows and kinds.keys() != {None} else None
 
 
 def _share(scores: Scores, group: Group, label: str, names: Sequence[str]) -> Share | None:

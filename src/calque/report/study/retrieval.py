@@ -96,6 +96,7 @@ def _drawn(anchor: str, title: str, names: tuple[str, str], spots: Sequence[_Spo
             spot.y,
             f"{spot.label}, {spoken_name(spot.language)}",
             spot.task if several else spot.label,
+            f"{spot.language}, {spot.label}",
         )
         for spot in spots
     )

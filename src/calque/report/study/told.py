@@ -104,7 +104,7 @@ def worded(text: str, study: StudyFolder) -> str:
     return _HELPED.sub(lambda found: _BETTER[found[0]], text) if study.noun == "encoder" else text
 
 
-_BETTER = {"helped": "did better", "hurt": "did worse"}
+_BETTER = {"helped": "did better", "hurt": "did worse", "methods": "encoders"}
 _HELPED = re.compile(rf"\b({'|'.join(_BETTER)})\b")
 
 
