@@ -1,5 +1,6 @@
 """Studies that come with calque: each can be run, says what its paper's table asks, and can be tried out."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,13 @@ def test_every_paper_has_its_tables_and_a_small_version() -> None:
         own = [name for name in NAMES if name.startswith(paper)]
         assert {f"{paper}-world"} < set(own)
         assert all(load_study(name).recipe.paper == paper for name in own)
+
+
+def test_the_page_tells_of_each() -> None:
+    page = Path(__file__).resolve().parents[2] / "docs" / "studies-presets.md"
+    told = re.findall(r"[a-z]+20\d\d-[a-z0-9-]*[a-z0-9]", page.read_text(encoding="utf-8"))
+    assert set(NAMES) - {"first-study"} <= set(told)
+    assert {name for name in told if name.endswith("-world")} <= set(NAMES)
 
 
 @pytest.mark.parametrize("name", NAMES)
