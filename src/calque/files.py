@@ -183,9 +183,10 @@ class Cache:
     def find(self, key: str) -> Path | None:
         """The entry's directory, marked as used now, or None."""
         marker = self.root / key / FINISHED
-        if not marker.is_file():
+        try:
+            os.utime(marker)
+        except FileNotFoundError:
             return None
-        os.utime(marker)
         return marker.parent
 
     @contextmanager
@@ -200,10 +201,11 @@ class Cache:
         """What is there, most recently used first."""
         found = []
         for marker in self.root.glob(f"*/{FINISHED}"):
-            size = sum(file.stat().st_size for file in marker.parent.iterdir())
-            found.append(
-                CacheEntry(marker.parent.name, read_json(marker)["label"], size, marker.stat().st_mtime)
-            )
+            with suppress(OSError, BadInput):  # another process may be replacing or removing it
+                size = sum(file.stat().st_size for file in marker.parent.iterdir())
+                found.append(
+                    CacheEntry(marker.parent.name, read_json(marker)["label"], size, marker.stat().st_mtime)
+                )
         return sorted(found, key=lambda entry: -entry.used)
 
     def prune(self, limit: int | None = None, keep: str | None = None) -> list[CacheEntry]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -179,7 +180,14 @@ class CachedEncoder(Wrapped):
         """An entry to fill, opened as soon as it is in place: the next one may push it out of the cache."""
         with self.cache.add(key, label) as folder:
             yield folder
-        made[key] = _Entry.load(self.cache.root / key)
+        for wait in (0.01, 0.1, 1.0, 0.0):
+            try:
+                made[key] = _Entry.load(self.cache.root / key)
+                return
+            except (BadInput, OSError):  # another process may be putting the same in its place
+                if not wait:
+                    raise
+                time.sleep(wait)
 
     def _read(self, key: str) -> _Entry | None:
         """An entry, or None when it is not there or not whole."""
