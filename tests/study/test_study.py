@@ -12,8 +12,11 @@ import small_study
 from calque.errors import BadInput, BadSetting
 from calque.files import read_json
 from calque.study import check_study, plan_study, study
+from calque.study.cells import Cell
+from calque.study.plan import Plan
 from calque.study.recipe import Mistakes, load_study
 from calque.study.running import locked
+from calque.study.running import results as study_results
 
 
 @pytest.fixture(scope="module")
@@ -236,3 +239,17 @@ def test_a_folder_of_something_else_is_refused(recipe: Path, tmp_path: Path) -> 
 def test_two_at_once_are_refused(recipe: Path, done: Path) -> None:
     with locked(done), pytest.raises(BadSetting, match="another process"):
         study(recipe, out=done)
+
+
+def test_encoders_that_are_made_are_told_by_their_names(tmp_path: Path) -> None:
+    cells = [
+        Cell.of(verb, name, {"seed": 0}, {"encoder": name, "seed": "0"}, "encoders")
+        for verb, name in (("pretrain", "small"), ("pretrain", "large"), ("extend", "longer"))
+    ]
+    for cell in cells:
+        folder = tmp_path / "cells" / cell.key
+        folder.mkdir(parents=True)
+        (folder / "results.jsonl").write_text('{"encoder": "4x96", "task": "masked", "value": 0.5}\n')
+    plan = Plan({cell.key: cell for cell in cells}, (), {}, {}, ())
+    held = [json.loads(line) for line in study_results(tmp_path, plan, frozenset(plan.cells))]
+    assert [one["encoder"] for one in held] == ["large", "longer", "small"]

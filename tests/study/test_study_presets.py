@@ -1,6 +1,7 @@
 """Studies that come with calque: each can be run, says what its paper's table asks, and can be tried out."""
 
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from calque.study.recipe import load_study, study_names
 from calque.study.smoke import smoke_study
 
 NAMES = study_names()
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 #: One that is tried out whenever tests are run; the others take up to a minute each.
 QUICK = "cao2020-table3-fasttext"
 
@@ -35,11 +37,24 @@ def test_every_paper_has_its_tables_and_a_small_version() -> None:
         assert all(load_study(name).recipe.paper == paper for name in own)
 
 
-def test_the_page_tells_of_each() -> None:
-    page = Path(__file__).resolve().parents[2] / "docs" / "studies-presets.md"
-    told = re.findall(r"[a-z]+20\d\d-[a-z0-9-]*[a-z0-9]", page.read_text(encoding="utf-8"))
-    assert set(NAMES) - {"first-study"} <= set(told)
-    assert {name for name in told if name.endswith("-world")} <= set(NAMES)
+def test_the_list_names_each_and_no_other() -> None:
+    told = re.findall(
+        r"\(presets/([a-z0-9-]+)\.md\)", (DOCS / "studies-presets.md").read_text(encoding="utf-8")
+    )
+    assert sorted(told) == sorted(set(NAMES) - {"first-study"})
+    assert {file.stem for file in (DOCS / "presets").glob("*.md")} == set(told)
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) - {"first-study"}))
+def test_its_page_says_what_it_computes_and_needs(name: str) -> None:
+    page, plan = (DOCS / "presets" / f"{name}.md").read_text(encoding="utf-8"), check_study(name)
+    row = re.search(r"^\| cells \| (\d+): (.*) \|$", page, re.M)
+    assert row is not None and int(row.group(1)) == len(plan.cells)
+    counted = Counter(cell.verb for cell in plan.cells.values())
+    assert row.group(2) == ", ".join(f"{count} {verb}" for verb, count in counted.items())
+    assert all(f"`{file}`" in page for file in plan.missing)
+    listed = (DOCS / "studies-presets.md").read_text(encoding="utf-8")
+    assert re.search(rf"\[{name}\].*\| {len(plan.cells)} \|", listed)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -23,7 +24,9 @@ from calque.study.workers import FAILURES, Asked, Outcome, Workers, make_workers
 
 STUDY, LOCK = "study.json", ".lock"
 #: Verbs whose results are figures of the study; what they rest on has its own folder.
-TOLD = ("measure", "transfer", "compare", "pretrain", "link")
+TOLD = ("measure", "transfer", "compare", "pretrain", "extend", "link")
+#: Verbs that make an encoder, whose results name it by its size: the study has a name for it.
+MAKING = ("pretrain", "extend")
 
 
 @dataclass(frozen=True)
@@ -277,5 +280,15 @@ def results(root: Path, plan: Plan, done: frozenset[str]) -> list[str]:
     for key, cell in plan.cells.items():
         path = root / CELLS / key / "results.jsonl"
         if key in done and cell.verb.split()[0] in TOLD and path.is_file():
-            found.update(path.read_text(encoding="utf-8").splitlines())
+            lines = path.read_text(encoding="utf-8").splitlines()
+            found.update(map(_named(cell.axes["encoder"]), lines) if cell.verb in MAKING else lines)
     return sorted(found)
+
+
+def _named(encoder: str) -> Callable[[str], str]:
+    """Lets a line of results tell of an encoder by this name."""
+
+    def named(line: str) -> str:
+        return json.dumps({**json.loads(line), "encoder": encoder}, ensure_ascii=False, sort_keys=True)
+
+    return named

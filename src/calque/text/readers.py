@@ -338,8 +338,12 @@ def _rows(path: str) -> Iterable[Mapping[str, Any]]:
 
 
 def _dataset_parts(path: str) -> tuple[str, str | None, str]:
-    """Name, config and split of `hf:NAME[:CONFIG][:SPLIT]`; the split is train unless given."""
-    name, *rest = path.removeprefix(_DATASET).split(":")
+    """Name, config and split of `hf:NAME[:CONFIG][:SPLIT]`; the split is train unless given.
+
+    >>> _dataset_parts("hf:opus100:de-en:train[:1000]"), _dataset_parts("hf:squad:validation[10%:20%]")
+    (('opus100', 'de-en', 'train[:1000]'), ('squad', None, 'validation[10%:20%]'))
+    """
+    name, *rest = re.split(r":(?![^\[]*\])", path.removeprefix(_DATASET))  # a split may be train[:1000]
     if not name or len(rest) > 2:
         raise BadSetting(f"dataset {path!r} not understood", remedy="hf:NAME[:CONFIG][:SPLIT]")
     if len(rest) == 1 and rest[0].partition("[")[0] in _SPLITS:
