@@ -231,7 +231,7 @@ class StudyMaker:
             for label in labels:
                 for layer in self.layers:
                     value = self.retrieval(measure, label, code, layer, seed)
-                    items = measure == "words" and seed == min(self.seeds)
+                    items = measure == "words"
                     one = Result(
                         task, metric, value, ("en", code), label, layer, variant, "both", count=2000,
                         low=value - 0.02, high=value + 0.02, seed=seed,

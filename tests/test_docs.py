@@ -23,6 +23,8 @@ TUTORIAL = ROOT / "docs" / "tutorial.md"
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.M | re.S)
 LINK = re.compile(r"""(?:\]\(|src="|srcset=")([^)"\s]+)""")
 E5, HUB = "e5-small-q4", "FacebookAI/xlm-roberta-base"
+#: What a page asks of a larger text than tests have.
+SMALL = {"--test 500": "--test 40", "test = 500": "test = 40", "[100, 500]": "[20, 40]"}
 Follow = Callable[[Path, dict[str, str]], None]
 
 
@@ -115,7 +117,9 @@ def follow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
         for old, new in replaced.items():
             text = text.replace(old, new)
         for kind, body in FENCE.findall(text):
-            if kind == "python":
+            if kind == "toml":
+                Path("study.toml").write_text(body, encoding="utf-8")
+            elif kind == "python":
                 exec(compile(body, page.name, "exec"), names)
             elif kind == "sh":
                 for line in body.replace("\\\n", " ").splitlines():
@@ -154,7 +158,8 @@ def test_the_python_of_readme_is_ten_lines_and_runs(
 def test_the_tutorial_runs_from_top_to_bottom(follow: Follow, twelve_layers: str) -> None:
     for text in Path().glob("corpus.*"):
         text.write_text("\n".join(text.read_text(encoding="utf-8").splitlines()[:120]), encoding="utf-8")
-    follow(TUTORIAL, {E5: twelve_layers, HUB: twelve_layers, "--test 500": "--test 40"})
+    follow(TUTORIAL, {E5: twelve_layers, HUB: twelve_layers, **SMALL})
+    assert {result.encoder for result in collect(Path("study")).results} >= {"e5", "e5 centring, size 20"}
     assert {result.encoder for result in collect(Path("words")).results} == {"tiny", "centred", "rotated"}
     assert Path("words/report.html").is_file()
 
@@ -165,4 +170,4 @@ def test_they_run_with_e5(
     page: Path, follow: Follow, e5_directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CALQUE_CACHE", str(e5_directory.parents[1]))
-    follow(page, {HUB: E5})
+    follow(page, {HUB: E5, **SMALL})

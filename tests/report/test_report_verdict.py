@@ -9,7 +9,7 @@ from rich.console import Console
 from calque.report.collect import Panel, Run, collect
 from calque.report.tables import links_table, markdown, rows, summary_table, verdict_line
 from calque.report.tasks import Metric
-from calque.report.verdict import points, together, verdicts
+from calque.report.verdict import Contrast, agreed, points, together, verdicts
 from calque.stats.significance import holm
 from calque.types import Result
 
@@ -242,3 +242,24 @@ def test_a_difference_is_never_told_as_nothing(size: float, falls: bool, percent
     number, unit = float(told[1:].removesuffix(" points")), 0.01 if percent else 1
     assert 0.5 * size < number * unit < 2 * size
     assert points(0.0, Metric(percent=percent)).startswith("0.0")
+
+
+def test_of_several_seeds_the_least_sure_decides() -> None:
+    def contrast(gain: float, p: float | None) -> Contrast:
+        base = Result("word-retrieval", "accuracy", 0.5, "e5", ("en", "de"), layer=3)
+        after = replace(base, encoder="l2", value=0.5 + gain)
+        change = replace(after, baseline="e5", value=gain, low=gain - 0.1, high=gain + 0.1, p=p)
+        return Contrast(base, after, change, p, Metric())
+
+    first = contrast(0.2, 0.001)
+    assert agreed(first, []) is first and agreed(first, [None]) is first
+    sure = agreed(first, [contrast(0.3, 0.04), contrast(0.4, 0.0)])
+    assert (sure.word, sure.p, sure.seeds) == ("helped", 0.04, 3)
+    assert sure.change.value == pytest.approx(0.3) and sure.after.value == pytest.approx(0.8)
+    assert (sure.change.low, sure.change.high) == pytest.approx((0.1, 0.5))
+    assert agreed(first, [contrast(0.3, 0.2)]).word == "no evidence"
+    # Each is sure, and they do not go the same way.
+    assert agreed(first, [contrast(-0.3, 0.001)]).word == "no evidence"
+    # Without tests the interval that holds those of all seeds decides.
+    bare = [contrast(gain, None) for gain in (0.2, 0.3, 0.05)]
+    assert agreed(bare[0], bare[1:2]).word == "helped" and agreed(bare[0], bare[1:]).word == "no evidence"

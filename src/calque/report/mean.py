@@ -7,7 +7,7 @@ where they do not, nothing is lost.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -47,9 +47,9 @@ def shared_layers(panels: Sequence[Panel], encoders: Sequence[str]) -> tuple[int
     )
 
 
-def mean_panel(panels: Sequence[Panel], *, judged: bool = True) -> Panel:
+def mean_panel(panels: Sequence[Panel], *, judged: bool = True, also: Collection[int | None] = ()) -> Panel:
     """The mean of several languages as a panel: scores and differences at every layer, with intervals; where
-    it is judged, tests at the layers that the verdict is about, which are its own and the last."""
+    it is judged, tests at the layers that the verdict is about, which are its own, the last, and `also`."""
     first = panels[0]
     layers = {name: shared_layers(panels, [name]) for name in first.encoders}
     items = {(name, layer): _values(panels, name, layer) for name in layers for layer in layers[name]}
@@ -60,7 +60,7 @@ def mean_panel(panels: Sequence[Panel], *, judged: bool = True) -> Panel:
     for name in layers:
         changes = [_plain_mean([panel.change(name, layer) for panel in panels]) for layer in layers[name]]
         compared = [change for change in changes if change is not None and change.baseline is not None]
-        tested = _tested(panels, compared) if judged else set()
+        tested = _tested(panels, compared) | set(also) if judged else set()
         for change in compared:
             gains = _differences(items.get((str(change.baseline), change.layer)), items[name, change.layer])
             if gains is not None:

@@ -20,14 +20,17 @@ from calque.report.verdict import (
     Measured,
     amount,
     capital,
+    certainty,
     compared_lines,
     contrasted,
     listed,
     p_value,
     points,
-    signed,
 )
 from calque.types import Result
+
+#: What is said where there is an interval and no test.
+BY_INTERVAL = "no test, so the interval decides"
 
 _BREAKDOWNS = {
     "pos": ("Part of speech", "Universal part of speech of the word that searches."),
@@ -234,7 +237,7 @@ def cards(held: Compared) -> Iterator[Judged]:
             verdict.panel.encoders.index(verdict.encoder),
             points(contrast.change.value, reading),
             f"{amount(contrast.before.value, reading)} → {amount(contrast.after.value, reading)}",
-            _sure(contrast, verdict.tests, held),
+            "; ".join(certainty(contrast, reading, verdict.tests, untested=BY_INTERVAL)) or "untested",
             (_where(held, contrast) + ".", *more) if contrast.layer is not None else tuple(more),
         )
 
@@ -259,19 +262,6 @@ def _short(contrast: Contrast, held: Compared) -> str:
     reading = held.whole.reading
     told = f"{contrast.word}, {points(contrast.change.value, reading)}"
     return told + (f" ({p_value(contrast.p)})" if contrast.p is not None else "")
-
-
-def _sure(contrast: Contrast, tests: int, held: Compared) -> str:
-    """Interval and test of a difference."""
-    change, reading, told = contrast.change, held.whole.reading, []
-    if change.low is not None and change.high is not None:
-        told.append(f"95% interval {signed(change.low, reading)} to {signed(change.high, reading)}")
-    if contrast.p is not None:
-        corrected = f", Holm-corrected over {tests} tests" if tests > 1 else ""
-        told.append(f"paired {change.note} test {p_value(contrast.p)}{corrected}".replace("  ", " "))
-    elif told:
-        told.append("no test, so the interval decides")
-    return "; ".join(told) or "untested"
 
 
 # ---------------------------------------------------------------------------------------- the figures

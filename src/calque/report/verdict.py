@@ -11,6 +11,7 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from statistics import fmean
 
 from calque.report.collect import Panel, Run, name_of, pair_name, place_of
 from calque.report.mean import mean_panel, verdict_layer
@@ -32,13 +33,17 @@ _NOTHING = 1e-6
 
 @dataclass(frozen=True)
 class Contrast:
-    """An encoder before and after at one layer. In a verdict `p` is Holm-corrected; None when untested."""
+    """An encoder before and after at one layer. In a verdict `p` is Holm-corrected; None when untested.
+
+    Of several `seeds` it is what all of them agree on.
+    """
 
     before: Result
     after: Result
     change: Result
     p: float | None
     reading: Metric
+    seeds: int = 1
 
     @property
     def layer(self) -> int | None:
@@ -206,11 +211,15 @@ def capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def verdicts(panel: Panel) -> list[Verdict]:
-    """One verdict an encoder that was compared, with the tests of this panel's verdicts Holm-corrected."""
+def verdicts(panel: Panel, others: Sequence[Panel] = ()) -> list[Verdict]:
+    """One verdict an encoder that was compared, with the tests of this panel's verdicts Holm-corrected.
+
+    `others` are the same with other seeds.
+    """
     found: list[Verdict] = []
     for encoder in panel.encoders:
-        contrasts = [c for layer in panel.layers if (c := contrasted(panel, encoder, layer)) is not None]
+        own = [c for layer in panel.layers if (c := contrasted(panel, encoder, layer)) is not None]
+        contrasts = [agreed(c, [contrasted(other, encoder, c.layer) for other in others]) for c in own]
         if contrasts:
             sign = 1 if panel.reading.lower else -1
             best = min(contrasts, key=lambda c: sign * c.before.value)
@@ -229,6 +238,32 @@ def contrasted(
     if before is None or after is None:
         return None
     return Contrast(before, after, change, change.p, panel.reading)
+
+
+def agreed(first: Contrast, others: Sequence[Contrast | None]) -> Contrast:
+    """One difference with several seeds: the mean of the figures, and the least sure of the tests.
+
+    The interval holds those of all seeds. Seeds that do not go the same way are no evidence.
+    """
+    held = [first, *(one for one in others if one is not None)]
+    if len(held) == 1:
+        return first
+    changes, tests = [one.change for one in held], [one.p for one in held if one.p is not None]
+    lows, highs = ([getattr(one, end) for one in changes] for end in ("low", "high"))
+    same = len({one.value > 0 for one in changes}) == 1
+    return replace(
+        first,
+        before=replace(first.before, value=fmean(one.before.value for one in held)),
+        after=replace(first.after, value=fmean(one.after.value for one in held)),
+        change=replace(
+            first.change,
+            value=fmean(one.value for one in changes),
+            low=None if None in lows else min(lows),
+            high=None if None in highs else max(highs),
+        ),
+        p=None if len(tests) < len(held) else max(tests) if same else 1.0,
+        seeds=len(held),
+    )
 
 
 def _corrected(found: Sequence[Verdict]) -> list[Verdict]:
@@ -251,10 +286,21 @@ def _corrected(found: Sequence[Verdict]) -> list[Verdict]:
 
 @dataclass(frozen=True, eq=False)
 class Compared:
-    """One thing measured in one language pair or in several. What is not `judged` is not tested over all."""
+    """One thing measured in one language pair or in several. What is not `judged` is not tested over all.
+
+    `others` are the same with other seeds, which verdicts ask as well; `also` are layers that are tested for
+    the sake of another seed's verdict.
+    """
 
     panels: tuple[Panel, ...]
     judged: bool = True
+    others: tuple[Compared, ...] = ()
+    also: frozenset[int | None] = frozenset()
+
+    def with_seeds(self, others: Sequence[Compared]) -> Compared:
+        """This, judged together with the same of other seeds."""
+        layers = {c.layer for verdict in verdicts(self.whole) for c in (verdict.best, verdict.last)}
+        return replace(self, others=tuple(replace(one, also=frozenset(layers)) for one in others))
 
     @property
     def many(self) -> bool:
@@ -263,7 +309,9 @@ class Compared:
     @cached_property
     def whole(self) -> Panel:
         """The one language pair, or the mean of all."""
-        return mean_panel(self.panels, judged=self.judged) if self.many else self.panels[0]
+        if not self.many:
+            return self.panels[0]
+        return mean_panel(self.panels, judged=self.judged, also=self.also)
 
     @cached_property
     def layer(self) -> int | None:
@@ -273,7 +321,7 @@ class Compared:
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:
         """On each encoder, over all languages."""
-        return tuple(verdicts(self.whole))
+        return tuple(verdicts(self.whole, [other.whole for other in self.others]))
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -288,7 +336,7 @@ class Compared:
     def contrasts(self) -> dict[tuple[str, str], Contrast]:
         """Every encoder in every language, by both names, at the verdict's layer; Holm over all of them."""
         found = {
-            (encoder, name): contrast
+            (encoder, name): agreed(contrast, self._elsewhere(panel, encoder))
             for encoder in self.panels[0].encoders
             for name, panel in zip(self.names, self.panels, strict=True)
             if (contrast := contrasted(panel, encoder, self.layer)) is not None
@@ -296,6 +344,11 @@ class Compared:
         tested = {key: contrast.p for key, contrast in found.items() if contrast.p is not None}
         fixed = dict(zip(tested, holm(list(tested.values())), strict=True))
         return {key: replace(contrast, p=fixed.get(key)) for key, contrast in found.items()}
+
+    def _elsewhere(self, panel: Panel, encoder: str) -> list[Contrast | None]:
+        """The same contrast with other seeds."""
+        alike = [one for held in self.others for one in held.panels if one.languages == panel.languages]
+        return [contrasted(one, encoder, self.layer) for one in alike]
 
     @property
     def headline(self) -> str:
@@ -507,18 +560,25 @@ def _within(score: Result, reading: Metric) -> str:
     return f" ({amount(score.low, reading)} to {amount(score.high, reading)})"
 
 
+def certainty(contrast: Contrast, reading: Metric, tests: int, *, untested: str) -> list[str]:
+    """Interval and test of a difference; of several seeds the widest and the least sure."""
+    change, many, told = contrast.change, contrast.seeds > 1, []
+    if change.low is not None and change.high is not None:
+        interval = f"95% intervals of {contrast.seeds} seeds within" if many else "95% interval"
+        told.append(f"{interval} {signed(change.low, reading)} to {signed(change.high, reading)}")
+    if contrast.p is not None:
+        corrected = f", Holm-corrected over {tests} tests" if tests > 1 else ""
+        test = " ".join(filter(None, ("paired", change.note, "test", "with each seed" if many else "")))
+        told.append(f"{test} {p_value(contrast.p).replace('=', '≤' if many else '=')}{corrected}")
+    elif told:
+        told.append(untested)
+    return told
+
+
 def _moved(contrast: Contrast, reading: Metric, tests: int = 0) -> str:
     """went from … to …, with the difference, its interval and its test."""
     change = contrast.change
-    sure = []
-    if change.low is not None and change.high is not None:
-        sure.append(f"95% interval {signed(change.low, reading)} to {signed(change.high, reading)}")
-    if contrast.p is not None:
-        corrected = f", Holm-corrected over {tests} tests" if tests > 1 else ""
-        test = " ".join(filter(None, ("paired", change.note, "test")))
-        sure.append(f"{test} {p_value(contrast.p)}{corrected}")
-    elif sure:
-        sure.append("no test")
+    sure = certainty(contrast, reading, tests, untested="no test")
     return (
         f"went from {amount(contrast.before.value, reading)} to {amount(contrast.after.value, reading)}, "
         + points(change.value, reading)

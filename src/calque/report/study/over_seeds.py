@@ -1,9 +1,9 @@
-"""A measure over seeds: the first seed is shown and tested in full, its figures stand beside all seeds'."""
+"""A measure over seeds: figures of all of them, and verdicts that every seed agrees on."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import fmean
 
@@ -19,7 +19,7 @@ RETRIEVAL = ("word-retrieval", "lexicon", "sentence-retrieval")
 
 @dataclass(frozen=True, eq=False)
 class SeedMeasure:
-    """One measure of a group: `found` is what the first seed says, at whose layer all seeds are read."""
+    """One measure of a group: `found` is what its seeds agree on, at the layer of the first."""
 
     measure: GroupMeasure
     found: Measured
@@ -92,7 +92,7 @@ class SeedMeasure:
         }
 
     def contrast(self, label: str, languages: tuple[str, str] | None) -> Contrast | None:
-        """The first seed's test in one language, or over all."""
+        """What the seeds' tests agree on in one language, or over all."""
         if languages is None:
             return next((v.best for v in self.held.verdicts if v.encoder == label), None)
         names = dict(zip([panel.languages for panel in self.held.panels], self.held.names, strict=True))
@@ -122,7 +122,21 @@ def code_of(languages: tuple[str, str], source: str) -> str:
 
 def seed_measures(study: StudyFolder) -> tuple[SeedMeasure, ...]:
     """Everything that was measured, a group at a time."""
-    return tuple(SeedMeasure(one, found) for one in study.measures for found in measured(one.first))
+    return tuple(SeedMeasure(one, found) for one in study.measures for found in agreeing(one))
+
+
+def agreeing(one: GroupMeasure) -> tuple[Measured, ...]:
+    """What was measured with the first seed, judged together with the same of the other seeds."""
+    first, others = measured(one.first), [{_subject(m): m for m in measured(run)} for run in one.others]
+    return tuple(
+        replace(m, leading=m.leading.with_seeds([o[_subject(m)].leading for o in others if _subject(m) in o]))
+        for m in first
+    )
+
+
+def _subject(found: Measured) -> tuple[str, ...]:
+    panel = found.leading.panels[0]
+    return panel.task, panel.metric, panel.variant
 
 
 def measure_table(study: StudyFolder, measures: Sequence[SeedMeasure]) -> BigTable:

@@ -14,7 +14,7 @@ from calque.report.run_shown import RunView, run_view
 from calque.report.shown import Limits
 from calque.report.study.cost import CostTable, cost_table, megabytes
 from calque.report.study.gains import GainTable, Split, gain_tables, split
-from calque.report.study.over_seeds import SeedMeasure, measure_table, measure_title
+from calque.report.study.over_seeds import SeedMeasure, measure_table, measure_title, seed_measures
 from calque.report.study.reading import DONE, FAILED, LEFT_OUT, Cell, GroupMeasure, StudyFolder
 from calque.report.study.retrieval import Beside, beside
 from calque.report.study.table import MOST_PUBLISHED, BigTable, RowBlock, Scores, published_blocks, task_table
@@ -123,7 +123,7 @@ class _Made:
 
     @cached_property
     def measures(self) -> tuple[SeedMeasure, ...]:
-        return tuple(SeedMeasure(one, found) for one, own in self.runs for found in own)
+        return seed_measures(self.study)
 
     @property
     def figures(self) -> int:
@@ -206,8 +206,9 @@ class _Made:
             self._views[place, lean] = views
             view = run_view(one.first, f"measure{place}", limits, own, views, written=False)
             many = f", {one.group.encoder}" if len(self.study.groups) > 1 else ""
-            title = SeedMeasure(one, own[0]).title if own else measure_title(view.title, one)
-            about = begun(own[0].leading.headline, self.study) if own else ""
+            agreed = next((held for held in self.measures if held.measure is one), None)
+            title = agreed.title if agreed else measure_title(view.title, one)
+            about = begun(agreed.held.headline, self.study) if agreed else ""
             found.append(MeasureFold(f"{title}{many}", about, view, tuple(one.seeds)))
         return found
 

@@ -100,7 +100,7 @@ class GroupComparison:
 
 @dataclass(frozen=True)
 class GroupMeasure:
-    """What one measure found of a group: the first seed in full, and the scores of every seed.
+    """What one measure found of a group, with every seed.
 
     `name` is what the study calls it where it takes one measure in several ways.
     """
@@ -108,8 +108,24 @@ class GroupMeasure:
     group: Group
     verb: str
     name: str
-    first: Run
-    seeds: Mapping[int, tuple[Result, ...]]
+    runs: Mapping[int, Run]
+
+    @property
+    def first(self) -> Run:
+        """The first seed, which is shown in full."""
+        return next(iter(self.runs.values()))
+
+    @property
+    def others(self) -> tuple[Run, ...]:
+        return tuple(self.runs.values())[1:]
+
+    @cached_property
+    def seeds(self) -> dict[int, tuple[Result, ...]]:
+        """Figures of encoders by seed, without differences and breakdowns."""
+        return {
+            seed: tuple(r for r in run.results if r.baseline is None and r.group is None)
+            for seed, run in self.runs.items()
+        }
 
 
 @dataclass(frozen=True)
@@ -259,25 +275,15 @@ class StudyFolder:
 
 
 def _measure(verb: str, name: str, group: Group, held: Mapping[int, Sequence[Path]]) -> GroupMeasure:
-    first = min(held)
-    whole = together([collect(folder) for folder in held[first]])
-    others = {seed: _scores(folders) for seed, folders in sorted(held.items()) if seed != first}
-    run = replace(whole, recipe={**whole.recipe, "labels": list(group.labels)})
-    return GroupMeasure(group, verb, name, run, {first: tuple(_bare(whole.results)), **others})
+    runs = {seed: together([collect(folder) for folder in folders]) for seed, folders in sorted(held.items())}
+    labels = {"labels": list(group.labels)}
+    told = {seed: replace(run, recipe={**run.recipe, **labels}) for seed, run in runs.items()}
+    return GroupMeasure(group, verb, name, told)
 
 
 def _results(folder: Path) -> tuple[Result, ...]:
     path = folder / "results.jsonl"
     return results_of(path) if path.is_file() else ()
-
-
-def _scores(folders: Sequence[Path]) -> tuple[Result, ...]:
-    return tuple(_bare([r for folder in folders for r in _results(folder)]))
-
-
-def _bare(held: Sequence[Result]) -> Iterator[Result]:
-    """Figures of encoders, without differences and breakdowns."""
-    return (r for r in held if r.baseline is None and r.group is None)
 
 
 def together(runs: Sequence[Run]) -> Run:
