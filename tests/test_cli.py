@@ -280,7 +280,7 @@ def test_a_crash_leaves_nothing_behind(
     monkeypatch.setattr("calque.pipeline.aligning.save_aligned", fail)
     words = ("--encoder", world / "world" / "encoder", "--pairs", world / "links" / "train")
     ran = calque("align", *words, "--out", tmp_path / "aligned")
-    assert ran.code == 130 and "interrupted" in ran.err
+    assert ran.code == 130
     assert list(tmp_path.iterdir()) == []
 
 

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+#: What to do where a place cannot be written.
+ELSEWHERE = "another --out"
 
 
 class CalqueError(Exception):
@@ -35,6 +42,10 @@ class BadSetting(CalqueError):
     """An option out of its bounds, unknown, or at odds with another."""
 
 
+class CannotWrite(CalqueError):
+    """A place that cannot be written, or has no room left."""
+
+
 class TrainingStopped(CalqueError):
     """A training that cannot go on; says at which step, why, and what was kept."""
 
@@ -44,3 +55,50 @@ class MissingExtra(CalqueError):
 
     def __init__(self, feature: str, extra: str) -> None:
         super().__init__(f"{feature} needs an optional package", remedy=f"pip install 'calque[{extra}]'")
+
+
+# ------------------------------------------------------------------------------- what cannot be written
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+#: How numpy, safetensors and tokenizers say it, whose errors carry no number or are no OSError at all.
+_FULL_TOLD = re.compile(r"os error (28|122|27)\b|No space left on device|\d+ requested and \d+ written")
+
+
+@contextmanager
+def creating(path: Path, remedy: str = ELSEWHERE) -> Iterator[None]:
+    """What the system does not allow inside is said of `path`."""
+    try:
+        yield
+    except OSError as error:
+        raise _cannot_write(error, path, remedy) from None
+
+
+@contextmanager
+def filling(path: Path, remedy: str = ELSEWHERE) -> Iterator[None]:
+    """A full disk is said of `path`, whoever met it and however they say it; other errors pass."""
+    try:
+        yield
+    except CalqueError:
+        raise
+    except Exception as error:
+        if not is_full(error):
+            raise
+        raise _cannot_write(error, path, remedy) from None
+
+
+def is_full(error: BaseException | None) -> bool:
+    """Whether a full disk is behind an error."""
+    while error is not None:
+        if getattr(error, "errno", None) in _FULL or _FULL_TOLD.search(str(error)):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _cannot_write(error: Exception, path: Path, remedy: str) -> CannotWrite:
+    if is_full(error):
+        return CannotWrite("no room left on its disk", where=path, remedy=f"make some, or {remedy}")
+    told = getattr(error, "strerror", None) or str(error)
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        told = f"{error.filename} is a file or lies below one"
+    return CannotWrite(f"cannot be written: {told}", where=path, remedy=remedy)

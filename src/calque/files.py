@@ -6,14 +6,17 @@ import hashlib
 import json
 import os
 import shutil
-import tempfile
+import time
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from calque.errors import BadInput, BadSetting
+from calque.errors import ELSEWHERE, BadInput, BadSetting, creating
+from calque.locks import OLD, beside, locked, sweep_all
+from calque.progress import say
 
 FINISHED = "finished.json"
 
@@ -30,31 +33,22 @@ def text_digest(*parts: str) -> str:
 
 
 @contextmanager
-def atomic_file(path: Path) -> Iterator[Path]:
+def atomic_file(path: Path, remedy: str = ELSEWHERE) -> Iterator[Path]:
     """A temporary path that becomes `path` when the block ends well, and vanishes otherwise."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".partial")
-    os.close(handle)
-    partial = Path(name)
-    try:
+    with beside(path, folder=False, remedy=remedy) as partial:
         yield partial
         partial.chmod(0o644)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+        with creating(path, remedy):
+            partial.replace(path)
 
 
 @contextmanager
-def atomic_directory(path: Path) -> Iterator[Path]:
+def atomic_directory(path: Path, remedy: str = ELSEWHERE) -> Iterator[Path]:
     """A temporary directory that becomes `path` when the block ends well, replacing what was there."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".partial"))
-    try:
+    with beside(path, folder=True, remedy=remedy) as partial:
         yield partial
         _readable(partial)
         _put(partial, path)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def _put(partial: Path, path: Path) -> None:
@@ -66,10 +60,15 @@ def _put(partial: Path, path: Path) -> None:
         except OSError:
             if not path.exists():
                 raise
-        old = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".old"))
-        with suppress(FileNotFoundError):
-            path.rename(old / "was")
-        shutil.rmtree(old, ignore_errors=True)
+        with beside(path, OLD, folder=True) as old, suppress(FileNotFoundError):
+            try:
+                path.rename(old / "was")
+                with suppress(OSError):
+                    partial.rename(path)
+                    return
+            finally:
+                if not path.exists():
+                    (old / "was").rename(path)
     raise BadSetting("cannot be replaced: others keep writing it", where=path)
 
 
@@ -100,6 +99,41 @@ def read_json(path: Path) -> Any:
         raise BadInput("no such file", where=path) from None
     except json.JSONDecodeError as error:
         raise BadInput(f"not JSON: {error.msg}", where=path, line=error.lineno) from None
+    except UnicodeDecodeError as error:
+        raise BadInput(f"not UTF-8: {error.reason} at byte {error.start}", where=path) from None
+
+
+# ---------------------------------------------------------------------------------------- checksums
+
+SUMS = "sums.json"
+_CHUNK = 1 << 22
+
+
+def checksum(path: Path) -> int:
+    """CRC-32 of a file's bytes: finds damage, not malice."""
+    found, buffer = 0, bytearray(min(_CHUNK, max(1, path.stat().st_size)))
+    view = memoryview(buffer)
+    with path.open("rb", buffering=0) as handle:
+        while size := handle.readinto(buffer):
+            found = zlib.crc32(view[:size], found)
+    return found
+
+
+def seal(folder: Path) -> None:
+    """Note the checksum of every file in a folder, for `damage` to compare."""
+    files = sorted(path for path in folder.iterdir() if path.is_file() and path.name != SUMS)
+    write_json(folder / SUMS, {path.name: checksum(path) for path in files})
+
+
+def damage(folder: Path) -> str | None:
+    """Which file of a sealed folder is not as it was written, or None."""
+    try:
+        for name, told in read_json(folder / SUMS).items():
+            if checksum(folder / name) != told:
+                return str(name)
+    except (BadInput, OSError, AttributeError, ValueError, TypeError):
+        return SUMS
+    return None
 
 
 # --------------------------------------------------------------------------------------- run folders
@@ -108,7 +142,12 @@ def read_json(path: Path) -> Any:
 def finished(folder: Path) -> dict[str, Any] | None:
     """The finished-marker of a run folder, or None when there is no finished run there."""
     marker = folder / FINISHED
-    return dict(read_json(marker)) if marker.is_file() else None
+    if not marker.is_file():
+        return None
+    held = read_json(marker)
+    if not isinstance(held, dict):
+        raise BadInput("not the marker of a finished run", where=marker, remedy="make the folder again")
+    return held
 
 
 def is_done(folder: Path, digest: str, *, overwrite: bool = False) -> bool:
@@ -130,13 +169,19 @@ def is_done(folder: Path, digest: str, *, overwrite: bool = False) -> bool:
 
 
 @contextmanager
-def run_folder(folder: Path, digest: str, verb: str) -> Iterator[Path]:
-    """A folder to write a run into; it appears under its own name with its finished-marker, or not at all."""
-    if folder.is_dir() and finished(folder) is None and any(folder.iterdir()):
-        raise BadSetting("exists and is not a calque run", where=folder, remedy="choose another --out")
-    with atomic_directory(folder) as partial:
-        yield partial
-        write_json(partial / FINISHED, {"recipe": digest, "verb": verb})
+def run_folder(folder: Path, digest: str, verb: str, *, overwrite: bool = False) -> Iterator[Path]:
+    """A folder to write a run into; it appears under its own name with its finished-marker, or not at all.
+
+    While it is written, no other process may write it.
+    """
+    with locked(folder):
+        # Another process may have finished a run here since this one looked.
+        is_done(folder, digest, overwrite=overwrite)
+        if folder.is_dir() and finished(folder) is None and any(folder.iterdir()):
+            raise BadSetting("exists and is not a calque run", where=folder, remedy="choose another --out")
+        with atomic_directory(folder) as partial:
+            yield partial
+            write_json(partial / FINISHED, {"recipe": digest, "verb": verb})
 
 
 # --------------------------------------------------------------------------------------------- cache
@@ -170,10 +215,16 @@ class CacheEntry:
     used: float
 
 
+#: Sealed folders that were whole when this process looked, by what their seal is on disk.
+_WHOLE: set[tuple[int, int, int]] = set()
+_ROOM = "`calque cache prune`, or set CALQUE_CACHE to a larger disk"
+
+
 class Cache:
     """Directories named by the digest of what they hold, least recently used evicted over a size cap.
 
-    An entry is made by a function that writes into a directory, and appears whole or not at all.
+    An entry is made by a function that writes into a directory, and appears whole or not at all. A process
+    compares its files with their checksums when it first finds it.
     """
 
     def __init__(self, root: Path | None = None, limit: int | None = None) -> None:
@@ -181,35 +232,45 @@ class Cache:
         self.limit = cache_limit() if limit is None else limit
 
     def find(self, key: str) -> Path | None:
-        """The entry's directory, marked as used now, or None."""
-        marker = self.root / key / FINISHED
+        """The entry's directory, marked as used now, or None when it is not there or not whole."""
+        folder = self.root / key
         try:
-            os.utime(marker)
+            os.utime(folder / FINISHED)
+            told = (folder / SUMS).stat()
         except FileNotFoundError:
             return None
-        return marker.parent
+        seal = (told.st_dev, told.st_ino, told.st_mtime_ns)
+        if seal not in _WHOLE:
+            if (file := damage(folder)) is not None:
+                say(f"{folder / file} is damaged: what it held is computed again")
+                return None
+            _WHOLE.add(seal)
+        return folder
 
     @contextmanager
     def add(self, key: str, label: str) -> Iterator[Path]:
         """A directory to fill; it becomes the entry when the block ends well. Old entries make room after."""
-        with atomic_directory(self.root / key) as partial:
+        with atomic_directory(self.root / key, _ROOM) as partial:
             yield partial
+            seal(partial)
             write_json(partial / FINISHED, {"label": label})
         self.prune(keep=key)
 
     def entries(self) -> list[CacheEntry]:
         """What is there, most recently used first."""
-        found = []
-        for marker in self.root.glob(f"*/{FINISHED}"):
-            with suppress(OSError, BadInput):  # another process may be replacing or removing it
+        found, now = [], time.time()
+        for marker in self.root.glob(f"[!.]*/{FINISHED}"):
+            with suppress(OSError):  # another process may be replacing or removing it
+                if (used := marker.stat().st_mtime) > now:  # the clock was set back: it ages from now on
+                    os.utime(marker)
+                    used = now
                 size = sum(file.stat().st_size for file in marker.parent.iterdir())
-                found.append(
-                    CacheEntry(marker.parent.name, read_json(marker)["label"], size, marker.stat().st_mtime)
-                )
+                found.append(CacheEntry(marker.parent.name, _label(marker), size, used))
         return sorted(found, key=lambda entry: -entry.used)
 
     def prune(self, limit: int | None = None, keep: str | None = None) -> list[CacheEntry]:
         """Remove the least recently used until the rest fits; returns what was removed."""
+        sweep_all(self.root)
         bound, total, removed = self.limit if limit is None else limit, 0, []
         for entry in self.entries():
             total += entry.size
@@ -217,3 +278,11 @@ class Cache:
                 shutil.rmtree(self.root / entry.key, ignore_errors=True)
                 removed.append(entry)
         return removed
+
+
+def _label(marker: Path) -> str:
+    """What an entry holds, in words."""
+    try:
+        return str(read_json(marker)["label"])
+    except (BadInput, KeyError, TypeError):
+        return "damaged"

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,11 @@ import small_study
 
 from calque.errors import BadInput, BadSetting
 from calque.files import read_json
+from calque.locks import locked
 from calque.study import check_study, plan_study, study
 from calque.study.cells import Cell
 from calque.study.plan import Plan
 from calque.study.recipe import Mistakes, load_study
-from calque.study.running import locked
 from calque.study.running import results as study_results
 
 
@@ -237,8 +238,9 @@ def test_a_folder_of_something_else_is_refused(recipe: Path, tmp_path: Path) -> 
 
 
 def test_two_at_once_are_refused(recipe: Path, done: Path) -> None:
-    with locked(done), pytest.raises(BadSetting, match="another process"):
-        study(recipe, out=done)
+    with locked(done), ThreadPoolExecutor(1) as other:
+        with pytest.raises(BadSetting, match="another process is computing this study"):
+            other.submit(study, recipe, out=done).result()
 
 
 def test_encoders_that_are_made_are_told_by_their_names(tmp_path: Path) -> None:

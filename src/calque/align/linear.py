@@ -20,6 +20,7 @@ from calque.errors import BadInput, BadSetting
 from calque.geometry.moments import PairMoments, merged
 from calque.geometry.shrinkage import choose_shrink
 from calque.geometry.solvers import CLOSED_FORM, NEEDS, STREAMED, Method, PairMaps, SolverOptions, Stream
+from calque.locks import scratch
 from calque.progress import track
 from calque.types import Encoder, Floats, Longs, MapKey, PairBlock, PairSource, Pooling, SpaceMap, Step, Unit
 
@@ -172,9 +173,9 @@ class LinearAligner:
         """Several passes over vectors that are encoded once and kept in a temporary file."""
         solve = STREAMED[self.method]
         maps: dict[MapKey, SpaceMap] = {}
-        with tempfile.TemporaryDirectory(prefix="calque-") as folder:
+        with scratch() as folder:
             spools = {
-                language: Spool(Path(folder) / language, self._blocks(encoder, group, layers))
+                language: Spool(folder / language, self._blocks(encoder, group, layers))
                 for language, group in meeting.members.items()
             }
             for place, layer in enumerate(layers):

@@ -33,7 +33,3 @@ def main() -> None:
     except OSError as error:
         complain(f"{error.strerror or error}: {error.filename or ''}".rstrip(": "))
         sys.exit(2)
-    except SystemExit as stop:
-        if stop.code == 130:
-            complain("interrupted; nothing half-written")
-        raise

@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calque.errors import BadInput, BadSetting, MissingExtra
-from calque.files import atomic_directory, cache_root, file_digest, read_json, write_json
+from calque.files import atomic_directory, cache_root, damage, file_digest, read_json, seal, write_json
 from calque.recipe import suggestion
 from calque.types import Bytes, Floats
 
 MANIFEST = "manifest.json"
-_VERSION = 1
+_VERSION = 2
 _BLOCK = 32
 _SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
 
@@ -54,10 +54,7 @@ BUNDLED: Mapping[str, Bundle] = {
 
 
 def bundled_directory(name: str = "e5-small-q4", *, root: Path | None = None) -> Path:
-    """The directory of a bundled encoder, made on first use (half a gigabyte) and checked after.
-
-    A file whose size or time is not what was written is read again in full; a broken directory is remade.
-    """
+    """The directory of a bundled encoder, made on first use (half a gigabyte), and again if damaged."""
     if name not in BUNDLED:
         raise BadSetting(f"unknown bundled encoder {name!r}", remedy=suggestion(name, BUNDLED))
     bundle = BUNDLED[name]
@@ -88,54 +85,25 @@ def _make(folder: Path, bundle: Bundle, weights: Path) -> None:
     from safetensors.numpy import save_file
 
     packed = read_packed(weights)
-    try:
-        with atomic_directory(folder) as partial:
-            write_json(partial / "config.json", _config(packed))
-            save_file(_tensors(packed), partial / "model.safetensors", metadata={"format": "pt"})
-            _write_tokenizer(partial, packed)
-            _write_manifest(partial, bundle)
-    except OSError as error:
-        # Another process may have put the same directory there first.
-        if not _intact(folder, bundle):
-            raise BadInput(
-                f"cannot be written: {error.strerror}",
-                where=folder,
-                remedy="set CALQUE_CACHE to a directory with a free gigabyte",
-            ) from None
+    with atomic_directory(folder, "set CALQUE_CACHE to a directory with a free gigabyte") as partial:
+        write_json(partial / "config.json", _config(packed))
+        save_file(_tensors(packed), partial / "model.safetensors", metadata={"format": "pt"})
+        _write_tokenizer(partial, packed)
+        write_json(partial / MANIFEST, {"version": _VERSION, "source": bundle.digest})
+        seal(partial)
 
 
 # ------------------------------------------------------------------------------------------ checking
 
 
-def _write_manifest(folder: Path, bundle: Bundle) -> None:
-    files = {
-        path.name: {
-            "bytes": path.stat().st_size,
-            "modified": path.stat().st_mtime_ns,
-            "sha256": file_digest(path),
-        }
-        for path in sorted(folder.iterdir())
-    }
-    write_json(folder / MANIFEST, {"version": _VERSION, "source": bundle.digest, "files": files})
-
-
 def _intact(folder: Path, bundle: Bundle) -> bool:
     """Whether every file is the one that was written."""
-    if not (folder / MANIFEST).is_file():
-        return False
     try:
-        held = read_json(folder / MANIFEST)
-        if (held["version"], held["source"]) != (_VERSION, bundle.digest):
-            return False
-        return all(_unchanged(folder / file, about) for file, about in held["files"].items())
-    except (BadInput, AttributeError, KeyError, TypeError):
+        about = read_json(folder / MANIFEST)
+        made_of = about["version"], about["source"]
+    except (BadInput, KeyError, TypeError):
         return False
-
-
-def _unchanged(path: Path, about: Mapping[str, Any]) -> bool:
-    if not path.is_file() or path.stat().st_size != about["bytes"]:
-        return False
-    return bool(path.stat().st_mtime_ns == about["modified"] or file_digest(path) == about["sha256"])
+    return made_of == (_VERSION, bundle.digest) and damage(folder) is None
 
 
 # ------------------------------------------------------------------------------------- the packed file

@@ -18,7 +18,7 @@ from calque.encoders.hub import model_directory
 from calque.encoders.specs import by_language, is_by_language, names_vectors
 from calque.encoders.static import StaticEncoder, load_static, open_static_spec, save_static
 from calque.errors import BadInput, BadSetting
-from calque.files import FINISHED, read_json
+from calque.files import FINISHED, SUMS, read_json
 from calque.text.languages import check_language
 from calque.types import Encoder
 
@@ -37,7 +37,7 @@ MODULES, READING, SENTENCES = (
 #: of it is not its own either: where there are maps it would be wrong.
 CHECKPOINT = frozenset({".json", ".safetensors", ".model", ".txt", ".spm", ".jinja"})
 OURS = frozenset(
-    {ALIGNMENT, MAPS, MANIFEST, FINISHED, "environment.json", "cost.json", MODULES, READING, SENTENCES}
+    {ALIGNMENT, MAPS, MANIFEST, SUMS, FINISHED, "environment.json", "cost.json", MODULES, READING, SENTENCES}
 )
 
 

@@ -169,7 +169,7 @@ def _learn_maps(recipe: AlignRecipe, folder: Path, overwrite: bool, device: str)
         seeds = Seeds(opened, layers, loaded, texts, *given, alone=recipe.supervision == "embeddings")
         if recipe.refine:
             check_refinable(aligner, len(seeds.sets))
-        with running(recipe, folder) as run:
+        with running(recipe, folder, overwrite=overwrite) as run:
             inner = _kept(opened, loaded, len(layers))
             with run.stage("fit"):
                 aligned = aligner.fit(inner, make_sources(recipe, loaded, seeds), layers)

@@ -211,7 +211,7 @@ def compare(
     inputs = {f"run {i} {one.label}": str(finished(one.folder)) for i, one in enumerate(held)}
     recipe = recipe.model_copy(update={"inputs": inputs})
     if not is_done(folder, recipe.digest(), overwrite=overwrite):
-        with running(recipe, folder) as run:
+        with running(recipe, folder, overwrite=overwrite) as run:
             write_json(run.folder / "artifacts" / COMPARISON, found.record())
             save_results(run.folder / "results.jsonl", list(results(found)))
     return replace(found, folder=folder)

@@ -81,7 +81,7 @@ def world(out: str | Path, *, overwrite: bool = False, **settings: object) -> Pa
     recipe = WorldRecipe.build(**settings)
     folder = Path(out)
     if not is_done(folder, recipe.digest(), overwrite=overwrite):
-        with running(recipe, folder) as run:
+        with running(recipe, folder, overwrite=overwrite) as run:
             write_world(run.folder / "text", recipe.count, seed=recipe.seed)
             if recipe.tasks is not None:
                 write_tasks(run.folder / "tasks", recipe.tasks, seed=recipe.seed)

@@ -73,7 +73,7 @@ def encode(
     recipe = recipe.model_copy(update={"inputs": inputs})
     folder = Path(out)
     if not is_done(folder, recipe.digest(), overwrite=overwrite):
-        with running(recipe, folder) as run:
+        with running(recipe, folder, overwrite=overwrite) as run:
             sentences = read_sentences(
                 recipe.text, recipe.language, tokenised=recipe.tokenised, limit=recipe.limit
             )

@@ -76,7 +76,7 @@ def export(
     folder = Path(out)
     if not is_done(folder, recipe.digest(), overwrite=overwrite):
         made, space = _chosen(opened, recipe)
-        with running(recipe, folder) as run:
+        with running(recipe, folder, overwrite=overwrite) as run:
             modules = write_sentence_model(run.folder, made)
             found = Exported(
                 folder, tuple(modules), recipe.language, space, made.layer, made.encoder.options.prefix or ""

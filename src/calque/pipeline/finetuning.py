@@ -171,7 +171,10 @@ def _train(
     *,
     resume: bool,
 ) -> None:
-    with running(recipe, out) if first_process() else nullcontext() as run, ExitStack() as undo:
+    with (
+        running(recipe, out, overwrite=True) if first_process() else nullcontext() as run,
+        ExitStack() as undo,
+    ):
         _prepare(recipe, encoder, [*loaded, *dev], undo)
         counts = parameter_count(encoder.model)
         task = FinetuneAligner(recipe.finetuning(encoder.depth)).task(

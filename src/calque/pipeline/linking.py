@@ -107,7 +107,7 @@ def link(
     recipe = recipe.model_copy(update={"inputs": _inputs(recipe, encoder)})
     folder = Path(out)
     if not is_done(folder, recipe.digest(), overwrite=overwrite):
-        with running(recipe, folder) as run:
+        with running(recipe, folder, overwrite=overwrite) as run:
             _run(recipe, run, encoder)
     return _load(folder)
 

@@ -81,7 +81,7 @@ def mine(
     recipe = recipe.knowing(inputs, opened)
     folder = Path(out)
     if not is_done(folder, recipe.digest(), overwrite=overwrite):
-        with running(recipe, folder) as run:
+        with running(recipe, folder, overwrite=overwrite) as run:
             _mine(recipe, opened, run)
     artifacts, results = folder / "artifacts", load_results(folder / "results.jsonl")
     best = read_json(artifacts / BEST)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from copy import deepcopy
@@ -15,6 +14,7 @@ from pydantic import Field
 
 from calque.errors import BadSetting
 from calque.files import is_done, read_json, write_json
+from calque.locks import scratch
 from calque.pipeline.runs import keep_records, running, training_folder
 from calque.pretrain.masked import Learned, MaskedLanguageModel, MaskedOptions, masked_score
 from calque.pretrain.texts import Rows
@@ -133,7 +133,7 @@ def modelled(
 def _train(
     recipe: MaskedRecipe, options: TrainOptions, folder: Path, work: Path, make: Callable[[], Making]
 ) -> None:
-    with running(recipe, folder) if first_process() else nullcontext() as run:
+    with running(recipe, folder, overwrite=True) if first_process() else nullcontext() as run:
         making = make()
         bounded = _bounded(recipe, options, making.task, work)
         log = train(making.task, bounded, work, evaluate=making.evaluate(recipe.seed), resume=True)
@@ -172,8 +172,8 @@ def _seconds(task: MaskedLanguageModel, options: TrainOptions) -> float:
         [replace(one, model=models[id(one.model)]) for one in task.texts], task.options
     )
     say(f"timing {2 * TIMED} steps")
-    with tempfile.TemporaryDirectory() as folder, shown(False):
-        log = train(copy, replace(options, steps=2 * TIMED, tensorboard=False), Path(folder))
+    with scratch() as folder, shown(False):
+        log = train(copy, replace(options, steps=2 * TIMED, tensorboard=False), folder)
     return float(np.mean([record["seconds"] for record in log.history[TIMED:]]))
 
 

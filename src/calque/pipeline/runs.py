@@ -7,7 +7,7 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -21,7 +21,8 @@ from calque.encoders.cached import CachedEncoder
 from calque.encoders.encoder import EncoderOptions
 from calque.encoders.open import open_encoder
 from calque.errors import BadInput, BadSetting
-from calque.files import file_digest, read_json, run_folder, text_digest, write_json
+from calque.files import file_digest, is_done, read_json, run_folder, text_digest, write_json
+from calque.locks import locked
 from calque.progress import say
 from calque.recipe import Device, Dtype, Recipe
 from calque.training.checkpoint import checkpoints
@@ -67,9 +68,9 @@ class Running:
 
 
 @contextmanager
-def running(recipe: Recipe, out: Path) -> Iterator[Running]:
+def running(recipe: Recipe, out: Path, *, overwrite: bool = False) -> Iterator[Running]:
     """A run folder that appears whole, with its recipe, environment and cost, or not at all."""
-    with run_folder(out, recipe.digest(), recipe.verb) as folder:
+    with run_folder(out, recipe.digest(), recipe.verb, overwrite=overwrite) as folder:
         run = Running(folder)
         with run.stage("total"):
             yield run
@@ -81,18 +82,20 @@ def running(recipe: Recipe, out: Path) -> Iterator[Running]:
 @contextmanager
 def training_folder(out: Path, recipe: Recipe, *, resume: bool, overwrite: bool) -> Iterator[Path]:
     """Where the checkpoints of a training lie until it is done; none there, it leaves nothing."""
-    work = _work_folder(out, recipe, resume=resume, overwrite=overwrite)
-    done = False
-    try:
-        yield work
-        done = True
-    except KeyboardInterrupt:
-        if checkpoints(work):
-            say(f"what was trained is kept in {work}: --resume goes on")
-        raise
-    finally:
-        if first_process() and (done or not checkpoints(work)):
-            shutil.rmtree(work, ignore_errors=True)
+    with locked(out) if first_process() else nullcontext():
+        is_done(out, recipe.digest(), overwrite=overwrite)
+        work = _work_folder(out, recipe, resume=resume, overwrite=overwrite)
+        done = False
+        try:
+            yield work
+            done = True
+        except KeyboardInterrupt:
+            if checkpoints(work):
+                say(f"what was trained is kept in {work}: --resume goes on")
+            raise
+        finally:
+            if first_process() and (done or not checkpoints(work)):
+                shutil.rmtree(work, ignore_errors=True)
 
 
 def _work_folder(out: Path, recipe: Recipe, *, resume: bool, overwrite: bool) -> Path:
@@ -114,12 +117,7 @@ def _work_folder(out: Path, recipe: Recipe, *, resume: bool, overwrite: bool) ->
             )
     elif first_process():
         shutil.rmtree(work, ignore_errors=True)
-        try:
-            write_json(marker, {"digest": recipe.digest()})
-        except OSError as error:
-            raise BadSetting(
-                f"cannot be written ({error.strerror})", where=out, remedy="another --out"
-            ) from None
+        write_json(marker, {"digest": recipe.digest()})
     return work
 
 

@@ -73,7 +73,7 @@ def score_bitext(
     recipe = recipe.knowing(inputs, opened)
     folder = Path(out)
     if not is_done(folder, recipe.digest(), overwrite=overwrite):
-        with running(recipe, folder) as run:
+        with running(recipe, folder, overwrite=overwrite) as run:
             _score(recipe, opened, run)
     artifacts = folder / "artifacts"
     ends = [(score, source, target) for score, source, target in read_json(artifacts / ENDS)]

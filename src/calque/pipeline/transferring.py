@@ -18,7 +18,8 @@ from calque.encoders.open import open_encoder
 from calque.encoders.specs import short_name
 from calque.encoders.wordtypes import innermost
 from calque.errors import BadSetting
-from calque.files import atomic_directory, finished, is_done, read_json, write_json
+from calque.files import FINISHED, atomic_directory, finished, is_done, read_json, write_json
+from calque.locks import locked
 from calque.pipeline.continual import continual
 from calque.pipeline.runs import Running, open_for, running
 from calque.pipeline.taskdata import TaskData, read_data
@@ -30,6 +31,7 @@ from calque.recipe import Device, parse_layers
 from calque.stats.signature import signature
 from calque.store import load_items, load_results, save_items, save_results
 from calque.text.labelled.items import Labelled
+from calque.training.checkpoint import POSITION
 from calque.training.crew import first_process, wait_for_all
 from calque.training.loop import HISTORY, TrainLog
 from calque.training.partial import add_lora, freeze
@@ -124,6 +126,11 @@ def _specs(given: Files) -> list[str]:
     return [str(given)] if isinstance(given, str | Path) else [str(one) for one in given]
 
 
+def _worth_keeping(parts: Path) -> bool:
+    """Whether a run has got anywhere: a part is done, or a training has a checkpoint."""
+    return any(any(parts.rglob(name)) for name in (FINISHED, POSITION))
+
+
 @dataclass(frozen=True, eq=False)
 class _Job:
     """One call: settings, task, data, and the encoder as it lies on disk."""
@@ -157,14 +164,26 @@ class _Job:
 
     def run(self, out: Path, overwrite: bool) -> None:
         """Seed after seed. Started by torchrun, every process trains, and the first one tests and writes."""
-        parts = self._parts(out, overwrite)
-        with running(self.recipe, out) if first_process() else nullcontext() as run:
+        with locked(out) if first_process() else nullcontext():
+            parts = self._parts(out, overwrite)
+            done = False
+            try:
+                self._whole(parts, out, overwrite)
+                done = True
+            except KeyboardInterrupt:
+                if _worth_keeping(parts):
+                    say(f"what was done is kept in {parts}: start the same again to go on")
+                raise
+            finally:
+                if first_process() and (done or not _worth_keeping(parts)):
+                    shutil.rmtree(parts, ignore_errors=True)
+        wait_for_all()
+
+    def _whole(self, parts: Path, out: Path, overwrite: bool) -> None:
+        with running(self.recipe, out, overwrite=overwrite) if first_process() else nullcontext() as run:
             self._seeds(parts)
             if run is not None:
                 self._assemble(run, parts)
-        if first_process():
-            shutil.rmtree(parts, ignore_errors=True)
-        wait_for_all()
 
     def _seeds(self, parts: Path) -> None:
         encoder, began = self._opened(), time.monotonic()

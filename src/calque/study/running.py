@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from calque.errors import BadSetting
 from calque.files import FINISHED, read_json, text_digest, write_json, write_text
+from calque.locks import locked
 from calque.pipeline.runs import environment
 from calque.report.page import write_page
 from calque.study.board import Board
@@ -22,7 +22,7 @@ from calque.study.recipe import LoadedStudy, load_study
 from calque.study.smoke import smoke_study
 from calque.study.workers import FAILURES, Asked, Outcome, Workers, make_workers, worker_count
 
-STUDY, LOCK = "study.json", ".lock"
+STUDY = "study.json"
 #: Verbs whose results are figures of the study; what they rest on has its own folder.
 TOLD = ("measure", "transfer", "compare", "pretrain", "extend", "link")
 #: Verbs that make an encoder, whose results name it by its size: the study has a name for it.
@@ -95,8 +95,8 @@ def study(
     if each < 1:
         raise BadSetting(f"{each} threads", remedy="one or more")
     ready(loaded)
-    claim(folder)
-    with locked(folder):
+    with locked(folder, "this study"):
+        claim(folder)
         job = _Job(loaded, Asked(folder.resolve(), each, device, gpus), Board(show))
         return job.run(make_workers(kind, job.asked, address))
 
@@ -106,26 +106,6 @@ def claim(folder: Path) -> None:
     if folder.exists() and not (folder / CELLS).is_dir() and (folder.is_file() or any(folder.iterdir())):
         raise BadSetting("exists and is not a study of calque", where=folder, remedy="choose another --out")
     (folder / CELLS).mkdir(parents=True, exist_ok=True)
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Only one process computes a study; another is refused."""
-    try:
-        import fcntl
-    except ImportError:
-        yield
-        return
-    with (folder / LOCK).open("a+") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise BadSetting(
-                "another process is computing this study",
-                where=folder,
-                remedy="wait for it, or another --out",
-            ) from None
-        yield
 
 
 def standing(folder: Path, plan: Plan) -> frozenset[str]:

@@ -10,7 +10,7 @@ import os
 import time
 import traceback
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
@@ -19,10 +19,13 @@ from typing import Any, Protocol
 
 from calque.errors import BadSetting, CalqueError, MissingExtra
 from calque.files import FINISHED, write_text
+from calque.stopping import end_with_parent, stoppable
 from calque.study.cells import CELLS, Cell
 
 #: Where it is told at length what went wrong with a cell.
 FAILURES = "failures"
+#: Seconds that a process which is told to stop has to put its things away.
+PATIENCE = 10.0
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,8 @@ def compute_cell(cell: Cell, asked: Asked) -> Outcome:
     except Exception as error:
         known = isinstance(error, CalqueError | OSError)
         told = str(error) if known else f"{type(error).__name__}: {error}"
-        write_text(asked.root / FAILURES / f"{cell.key}.txt", f"{cell.title}\n{traceback.format_exc()}")
+        with suppress(CalqueError):  # on a full disk there is no room for this either
+            write_text(asked.root / FAILURES / f"{cell.key}.txt", f"{cell.title}\n{traceback.format_exc()}")
         return Outcome(cell.key, time.monotonic() - began, told.split("\n")[0])
 
 
@@ -125,9 +129,11 @@ def _serve(pipe: Connection, asked: Asked) -> None:
     """What a process does: cells as they come, until there are no more."""
     import signal
 
+    end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process stops the others
-    while (cell := pipe.recv()) is not None:
-        pipe.send(compute_cell(cell, asked))
+    with stoppable(tell=False):
+        while (cell := pipe.recv()) is not None:
+            pipe.send(compute_cell(cell, asked))
 
 
 class Processes:
@@ -172,10 +178,11 @@ class Processes:
             return Outcome(cell.key, time.monotonic() - began, told)
 
     def stop(self) -> None:
-        for process, _ in self.idle:
+        started = [one for one, _ in self.idle] + [one for one, _, _ in self.busy.values()]
+        for process in started:
             process.terminate()
-        for process, _, _ in self.busy.values():
-            process.terminate()
+        for process in started:
+            process.join(PATIENCE)
 
 
 @contextmanager

@@ -13,9 +13,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from calque.errors import BadInput
-from calque.files import atomic_directory, read_json, write_json
+from calque.files import atomic_directory, damage, read_json, seal, write_json
+from calque.progress import say
 
-BEST = "best"
+BEST, POSITION = "best", "position.json"
 _KEPT = 2
 
 
@@ -59,7 +60,8 @@ def save_checkpoint(
         _save(partial / "optimiser.safetensors", _optimiser_state(parameters, optimiser))
         for name, tensors in others.items():
             _save(partial / f"{name}.safetensors", tensors)
-        write_json(partial / "position.json", asdict(position))
+        write_json(partial / POSITION, asdict(position))
+        seal(partial)
     for old in checkpoints(folder)[:-_KEPT]:
         shutil.rmtree(old, ignore_errors=True)
     return path
@@ -70,17 +72,38 @@ def save_best(folder: Path, parameters: Mapping[str, torch.nn.Parameter], score:
     with atomic_directory(folder / BEST) as partial:
         _save(partial / "weights.safetensors", parameters)
         write_json(partial / "score.json", {"score": score, "step": step})
+        seal(partial)
 
 
 def checkpoints(folder: Path) -> list[Path]:
     """Whole checkpoints, oldest first."""
-    return sorted(path for path in folder.glob("step-*") if (path / "position.json").is_file())
+    return sorted(path for path in folder.glob("step-*") if (path / POSITION).is_file())
+
+
+def newest(folder: Path) -> Path | None:
+    """The last checkpoint that is as it was written, or None where there are none; tells of damaged ones."""
+    found = checkpoints(folder)
+    for path in reversed(found):
+        file = damage(path)
+        if file is None:
+            return path
+        say(f"{path / file} is damaged: going on from the checkpoint before")
+    if found:
+        raise BadInput("every checkpoint is damaged", where=folder, remedy="remove it to start anew")
+    return None
+
+
+def check_best(folder: Path) -> None:
+    """Refuse best weights that are not as they were written: they cannot be had again."""
+    file = damage(folder / BEST)
+    if file is not None:
+        raise BadInput("is damaged", where=folder / BEST / file, remedy=f"remove {folder} to start anew")
 
 
 def load_position(path: Path) -> Position:
     """Where a checkpoint stands."""
     try:
-        return Position(**read_json(path / "position.json"))
+        return Position(**read_json(path / POSITION))
     except TypeError:
         raise BadInput("not a checkpoint of calque", where=path, remedy="remove it to start anew") from None
 

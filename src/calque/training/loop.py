@@ -21,15 +21,18 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import torch
 
 from calque.errors import BadInput, BadSetting, MissingExtra, TrainingStopped
+from calque.files import write_text
 from calque.progress import bar, say
 from calque.training.checkpoint import (
     BEST,
     Position,
+    check_best,
     checkpoints,
     load_optimiser,
     load_position,
     load_tensors,
     load_weights,
+    newest,
     save_best,
     save_checkpoint,
     trained_parameters,
@@ -381,11 +384,12 @@ class _Trainer:
         return {name: torch.tensor(value) for name, value in self.scaler.state_dict().items()}
 
     def _resume(self) -> None:
-        found = checkpoints(self.folder)
-        if not found:
+        path = newest(self.folder)
+        if path is None:
             return
-        path = found[-1]
         self.position = load_position(path)
+        if self.position.best is not None:
+            check_best(self.folder)
         load_weights(path, self.parameters)
         load_optimiser(path, self.parameters, self.optimiser)
         self.task.load_state(load_tensors(path / "task.safetensors"))
@@ -408,6 +412,7 @@ class _Trainer:
         """
         self.crew.wait()
         if self.position.best is not None:
+            check_best(self.folder)
             load_weights(self.folder / BEST, self.parameters)
         for module in self.task.modules.values():
             module.eval()
@@ -422,10 +427,15 @@ class _Trainer:
         path = self.folder / HISTORY
         if self.crew.rank != 0:
             return []
-        lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-        kept = lines[: self.position.step]
-        path.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
-        return [json.loads(line) for line in kept]
+        try:
+            lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+            kept = lines[: self.position.step]
+            records = [json.loads(line) for line in kept]
+        except ValueError as error:
+            told, remedy = f"is damaged: {error}", f"remove {self.folder} to start anew"
+            raise BadInput(told, where=path, remedy=remedy) from None
+        write_text(path, "".join(f"{line}\n" for line in kept))
+        return records
 
     def _write(self, record: Mapping[str, Any], writer: Any) -> None:
         if self.crew.rank != 0:

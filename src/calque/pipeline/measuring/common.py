@@ -142,7 +142,7 @@ def measured(
     """The run of this recipe: read where it stands already, otherwise made by `write`."""
     folder = Path(out)
     if not is_done(folder, recipe.digest(), overwrite=overwrite):
-        with running(recipe, folder) as run:
+        with running(recipe, folder, overwrite=overwrite) as run:
             write(run)
     return MeasureRun(
         folder, load_results(folder / "results.jsonl"), read_json(folder / "artifacts" / COUNTS)

@@ -1,0 +1,188 @@
+"""Cuts verbs off at random moments and runs them again: `cut_off.py FOLDER ROUNDS SIGNAL [VERB …]`.
+
+Everything is imported before the children are made, so that they are hit in the midst of their work. After each
+cut what the verb writes must be absent or whole; a second run must succeed, give the same as a run that was left
+alone, and leave nothing hidden. A stop that is asked for (TERM, INT) must leave nothing hidden by itself, but for
+what a training goes on from, show no traceback, and end with 128 and the signal's number.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from safetensors import safe_open
+from small_verbs import VERBS, Written, argv, write_study
+
+from calque.__main__ import main as calque
+from calque.cli import main as _loaded  # noqa: F401
+from calque.study import verbs as _all_verbs  # noqa: F401
+
+#: What tells of times, or is made of what does.
+NOT_THE_SAME = {"cost.json", "environment.json", "training.json", "study.json", "report.html", "page.html"}
+#: What a training or a task goes on from.
+KEPT = (".training", ".parts")
+
+
+def begin(verb: Written, said: Path, *, again: bool = False) -> int:
+    """A child that runs the verb; what it says goes into a file."""
+    child = os.fork()
+    if child:
+        return child
+    try:
+        with said.open("wb") as handle:
+            os.dup2(handle.fileno(), 1)
+            os.dup2(handle.fileno(), 2)
+        sys.argv = argv(verb, again=again)
+        calque()
+        code = 0
+    except SystemExit as end:
+        code = int(end.code or 0)
+    except BaseException as error:
+        os.write(2, f"Traceback: {error!r}".encode())
+        code = 99
+    os._exit(code)
+
+
+def ended(child: int) -> int:
+    """How a child ended: its exit code, or minus the signal that killed it."""
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def state(out: Path) -> dict[str, str]:
+    """What lies in a folder, but for what tells of times."""
+    files = sorted(path for path in out.rglob("*") if path.is_file()) if out.is_dir() else [out]
+    return {
+        str(path.relative_to(out)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in files
+        if path.name not in NOT_THE_SAME and not path.name.endswith("history.jsonl")
+    }
+
+
+def check_whole(out: Path, verb: str) -> None:
+    """Absent, or finished and readable."""
+    if not out.exists() or out.is_file():
+        return
+    runs = [out] if verb != "study" else [path for path in (out / "cells").glob("[!.]*")]
+    for run in runs:
+        assert (run / "finished.json").is_file() or verb == "demo", f"{run} is not finished"
+    for path in out.rglob("*"):
+        if any(part.startswith(".") for part in path.relative_to(out).parts):
+            continue
+        if path.suffix == ".json":
+            json.loads(path.read_text("utf-8"))
+        elif path.suffix == ".npy":
+            np.load(path, mmap_mode="r")
+        elif path.suffix == ".safetensors":
+            safe_open(path, "numpy")
+
+
+def hidden(root: Path) -> list[str]:
+    """Hidden files and folders anywhere below, and in the system's place for temporary ones."""
+    found = [path for path in root.rglob(".*") if not path.name.endswith(KEPT)]
+    return sorted(str(path.relative_to(root)) for path in found if not set(path.parent.parts) & set(KEPT))
+
+
+class Rounds:
+    """One verb, cut off again and again."""
+
+    def __init__(self, root: Path, name: str, rounds: int, number: signal.Signals) -> None:
+        self.root, self.name, self.verb, self.rounds, self.number = root, name, VERBS[name], rounds, number
+        self.out, self.said = Path(self.verb.out), Path("said.txt")
+        self.luck = random.Random(f"{name} {number}")
+        self.stopped = self.stood = 0
+
+    def run(self) -> str:
+        whole, seconds = self.undisturbed()
+        for _ in range(6 * self.rounds):
+            if self.stopped == self.rounds:
+                break
+            self.remove()
+            self.cut(seconds)
+            if self.luck.random() < 0.3:  # twice in a row
+                self.cut(seconds)
+            self.finish()
+            assert state(self.out) == whole, f"{self.name}: not the same after a cut"
+            assert not hidden(self.root), f"{self.name}: left {hidden(self.root)}"
+            assert not list(self.root.glob(".*")), f"{self.name}: {list(self.root.glob('.*'))} stayed"
+        return f"{self.name}: {self.stopped} stopped, {self.stood} of them with the folder there, same results"
+
+    def undisturbed(self) -> tuple[dict[str, str], float]:
+        self.remove()
+        began = time.monotonic()
+        code = ended(begin(self.verb, self.said))
+        assert code == 0, f"{self.name}: {self.said.read_text()}"
+        return state(self.out), time.monotonic() - began
+
+    def remove(self) -> None:
+        for path in (self.out, Path("cache/vectors")):
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+
+    def cut(self, seconds: float) -> None:
+        child = begin(self.verb, self.said, again=self.resumes())
+        self.wait(child, seconds)
+        os.kill(child, self.number)
+        twice = self.number != signal.SIGKILL and self.luck.random() < 0.3
+        if twice:
+            time.sleep(self.luck.uniform(0, 0.02))
+            os.kill(child, self.number)
+        code = ended(child)
+        check_whole(self.out, self.name)
+        if code == 0:
+            return
+        told = self.said.read_text()
+        if self.number == signal.SIGKILL:
+            assert code == -signal.SIGKILL, told
+        else:
+            assert code == 128 + self.number, f"{self.name}: code {code}: {told}"
+            assert "Traceback" not in told, f"{self.name}: {told}"
+            assert not hidden(self.root), f"{self.name}: a stop left {hidden(self.root)}"
+        self.stopped += 1
+        self.stood += self.out.exists()
+
+    def wait(self, child: int, seconds: float) -> None:
+        """Any moment; or a short one after something hidden has appeared."""
+        if self.luck.random() < 0.5:
+            time.sleep(self.luck.uniform(0, seconds))
+            return
+        before, limit = set(self.root.rglob(".*")), time.monotonic() + seconds
+        while set(self.root.rglob(".*")) <= before and time.monotonic() < limit:
+            time.sleep(0.001)
+        time.sleep(self.luck.choice((self.luck.uniform(0, 0.02), self.luck.uniform(0, seconds / 2))))
+
+    def resumes(self) -> bool:
+        return any(self.root.glob(".*.training/step-*/position.json"))
+
+    def finish(self) -> None:
+        code = ended(begin(self.verb, self.said, again=self.resumes()))
+        assert code == 0, f"{self.name}: the second run ended with {code}: {self.said.read_text()}"
+
+
+def main() -> None:
+    root, rounds, number = Path(sys.argv[1]), int(sys.argv[2]), signal.Signals[f"SIG{sys.argv[3]}"]
+    wanted = sys.argv[4:] or list(VERBS)
+    root.mkdir(parents=True, exist_ok=True)
+    os.chdir(root)
+    os.environ["CALQUE_CACHE"] = str(root / "cache")
+    os.environ["TMPDIR"] = str(root / "temporary")
+    Path("temporary").mkdir(exist_ok=True)
+    tempfile.tempdir = None
+    write_study(root)
+    for name in VERBS:
+        if name in wanted:
+            print(Rounds(root, name, rounds, number).run(), flush=True)
+        elif not Path(VERBS[name].out).exists() and any(one.startswith(("align", "measure")) for one in wanted):
+            assert ended(begin(VERBS[name], Path("said.txt"))) == 0
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+"""Every verb that writes, on small data of the invented world: what one types, and where it writes."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+_TINY = "--vocabulary 400 --layers 1 --width 16 --heads 2 --inner 16 --batch-tokens 300"
+_BOTH = "--encoder world/encoder --encoder aligned --pairs links/test --include-seen"
+_NER = "--train en=world/tasks/ner/en.train.tsv --test near=world/tasks/ner/near.test.tsv --epochs 1 --batch 4"
+
+STUDY = """
+seeds = [0]
+
+[world]
+count = 60
+width = 8
+
+[encoders]
+counts = "world:encoder"
+
+[links]
+tokenised = true
+linker = "ibm1"
+test = 20
+text.near = "world:text/en-near.tsv"
+
+[align]
+methods = ["centring", "rotation"]
+
+[measure.words]
+include_seen = true
+rounds = 10
+"""
+
+
+@dataclass(frozen=True)
+class Written:
+    """A command, and what it writes; `again` is typed after a training was cut off."""
+
+    line: str
+    out: str
+    again: str = ""
+
+    @property
+    def name(self) -> str:
+        words = self.line.split()
+        return " ".join(words[:2] if words[0] == "measure" else words[:1])
+
+
+def _verb(line: str, out: str, again: str = "") -> Written:
+    return Written(f"{line} --out {out}", out, again)
+
+
+#: In an order in which each finds what it reads.
+VERBS = {
+    "world": _verb("world --count 150 --tasks 40 --width 16", "world"),
+    "link": _verb("link world/text/en-near.tsv --languages en near --tokenised --test 40", "links"),
+    "pretrain": _verb(f"pretrain --world --sentences 150 --steps 6 --save-every 2 {_TINY}", "model", "--resume"),
+    "extend": _verb(
+        "extend --encoder model --text far=world/text/far.conllu --pieces 60 --steps 6 --save-every 2"
+        " --batch-tokens 300",
+        "extended",
+        "--resume",
+    ),
+    "align linear": _verb("align --encoder world/encoder --pairs links/train", "aligned"),
+    "align streamed": _verb(
+        "align --encoder world/encoder --pairs links/train --method orthogonal-gradient", "streamed"
+    ),
+    "align trained": _verb(
+        "align --encoder model --pairs links/train --method l2 --steps 6 --batch 4 --save-every 2",
+        "tuned",
+        "--resume",
+    ),
+    "encode": _verb("encode world/text/near.conllu --encoder aligned --language near", "vectors"),
+    "measure words": _verb(f"measure words {_BOTH} --rounds 10", "words"),
+    "measure sentences": _verb(
+        "measure sentences --encoder world/encoder --encoder aligned --pairs links/test --rounds 10", "retrieved"
+    ),
+    "measure lexicon": _verb(
+        "measure lexicon --encoder world/encoder --encoder aligned --dictionary world/text/en-near.test.txt"
+        " --include-seen --rounds 10",
+        "lexicon",
+    ),
+    "measure cka": _verb("measure cka --encoder model --pairs links/test", "alike"),
+    "measure distances": _verb("measure distances --encoder model --pairs links/test", "distances"),
+    "measure projection": _verb(
+        "measure projection --encoder world/encoder --encoder aligned --pairs links/test --types 4", "picture"
+    ),
+    "measure examples": _verb(
+        "measure examples --encoder world/encoder --encoder aligned --pairs links/train --types 4", "examples"
+    ),
+    "measure correlation": _verb("measure correlation alike distances --x cka/linear --y auc", "related"),
+    "transfer": _verb(f"transfer ner --encoder model {_NER} --seeds 2 --save-every 2", "entities"),
+    "transfer frozen": _verb(f"transfer ner --encoder model {_NER} --seeds 2 --regime features", "frozen"),
+    "compare": _verb("compare entities frozen", "helped"),
+    "predict": _verb("predict world/text/near.conllu --model entities --language near", "labelled.tsv"),
+    "mine": _verb(
+        "mine world/text/en.conllu world/text/near.conllu --languages en near --encoder aligned --keep 20", "mined"
+    ),
+    "score": _verb("score world/text/en-near.tsv --languages en near --encoder aligned --keep 20", "scored"),
+    "export": Written("export model --out exported", "exported"),
+    "report": _verb("report words", "page.html"),
+    "demo": _verb("demo --world", "demo"),
+    "study": _verb("study study.toml --threads 1", "study"),
+}
+
+
+def argv(verb: Written, *, again: bool = False) -> list[str]:
+    """What one types."""
+    return ["calque", *shlex.split(f"{verb.line} {verb.again if again else ''}"), "--quiet"]
+
+
+def write_study(folder: Path) -> None:
+    """The recipe that `study` reads."""
+    (folder / "study.toml").write_text(STUDY, encoding="utf-8")
