@@ -95,7 +95,7 @@ def read_json(path: Path) -> Any:
     """Read JSON, or say which file is broken and where."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise BadInput("no such file", where=path) from None
     except json.JSONDecodeError as error:
         raise BadInput(f"not JSON: {error.msg}", where=path, line=error.lineno) from None

@@ -1,9 +1,9 @@
 """Cuts verbs off at random moments and runs them again: `cut_off.py FOLDER ROUNDS SIGNAL [VERB …]`.
 
-Everything is imported before the children are made, so that they are hit in the midst of their work. After each
-cut what the verb writes must be absent or whole; a second run must succeed, give the same as a run that was left
-alone, and leave nothing hidden. A stop that is asked for (TERM, INT) must leave nothing hidden by itself, but for
-what a training goes on from, show no traceback, and end with 128 and the signal's number.
+Everything is imported before the children are made, so that they are hit in the midst of their work. After
+each cut what the verb writes must be absent or whole; a second run must succeed, give the same as a run that
+was left alone, and leave nothing hidden. A stop that is asked for (TERM, INT) must leave nothing hidden by
+itself, but for what a training goes on from, show no traceback, and end with 128 and the signal's number.
 """
 
 from __future__ import annotations
@@ -114,7 +114,9 @@ class Rounds:
             assert state(self.out) == whole, f"{self.name}: not the same after a cut"
             assert not hidden(self.root), f"{self.name}: left {hidden(self.root)}"
             assert not list(self.root.glob(".*")), f"{self.name}: {list(self.root.glob('.*'))} stayed"
-        return f"{self.name}: {self.stopped} stopped, {self.stood} of them with the folder there, same results"
+        return (
+            f"{self.name}: {self.stopped} stopped, {self.stood} of them with the folder there, same results"
+        )
 
     def undisturbed(self) -> tuple[dict[str, str], float]:
         self.remove()
@@ -180,7 +182,9 @@ def main() -> None:
     for name in VERBS:
         if name in wanted:
             print(Rounds(root, name, rounds, number).run(), flush=True)
-        elif not Path(VERBS[name].out).exists() and any(one.startswith(("align", "measure")) for one in wanted):
+        elif not Path(VERBS[name].out).exists() and any(
+            one.startswith(("align", "measure")) for one in wanted
+        ):
             assert ended(begin(VERBS[name], Path("said.txt"))) == 0
 
 

@@ -8,7 +8,9 @@ from pathlib import Path
 
 _TINY = "--vocabulary 400 --layers 1 --width 16 --heads 2 --inner 16 --batch-tokens 300"
 _BOTH = "--encoder world/encoder --encoder aligned --pairs links/test --include-seen"
-_NER = "--train en=world/tasks/ner/en.train.tsv --test near=world/tasks/ner/near.test.tsv --epochs 1 --batch 4"
+_NER = (
+    "--train en=world/tasks/ner/en.train.tsv --test near=world/tasks/ner/near.test.tsv --epochs 1 --batch 4"
+)
 
 STUDY = """
 seeds = [0]
@@ -57,7 +59,9 @@ def _verb(line: str, out: str, again: str = "") -> Written:
 VERBS = {
     "world": _verb("world --count 150 --tasks 40 --width 16", "world"),
     "link": _verb("link world/text/en-near.tsv --languages en near --tokenised --test 40", "links"),
-    "pretrain": _verb(f"pretrain --world --sentences 150 --steps 6 --save-every 2 {_TINY}", "model", "--resume"),
+    "pretrain": _verb(
+        f"pretrain --world --sentences 150 --steps 6 --save-every 2 {_TINY}", "model", "--resume"
+    ),
     "extend": _verb(
         "extend --encoder model --text far=world/text/far.conllu --pieces 60 --steps 6 --save-every 2"
         " --batch-tokens 300",
@@ -76,7 +80,8 @@ VERBS = {
     "encode": _verb("encode world/text/near.conllu --encoder aligned --language near", "vectors"),
     "measure words": _verb(f"measure words {_BOTH} --rounds 10", "words"),
     "measure sentences": _verb(
-        "measure sentences --encoder world/encoder --encoder aligned --pairs links/test --rounds 10", "retrieved"
+        "measure sentences --encoder world/encoder --encoder aligned --pairs links/test --rounds 10",
+        "retrieved",
     ),
     "measure lexicon": _verb(
         "measure lexicon --encoder world/encoder --encoder aligned --dictionary world/text/en-near.test.txt"
@@ -97,7 +102,8 @@ VERBS = {
     "compare": _verb("compare entities frozen", "helped"),
     "predict": _verb("predict world/text/near.conllu --model entities --language near", "labelled.tsv"),
     "mine": _verb(
-        "mine world/text/en.conllu world/text/near.conllu --languages en near --encoder aligned --keep 20", "mined"
+        "mine world/text/en.conllu world/text/near.conllu --languages en near --encoder aligned --keep 20",
+        "mined",
     ),
     "score": _verb("score world/text/en-near.tsv --languages en near --encoder aligned --keep 20", "scored"),
     "export": Written("export model --out exported", "exported"),
