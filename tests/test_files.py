@@ -20,6 +20,7 @@ from calque.store import (
     save_results,
 )
 from calque.types import UPOS, Bitext, Items, Result, WordPairs
+from flipped import flipped, places
 
 
 def fail_in(block: object) -> None:
@@ -174,3 +175,17 @@ def test_items_are_named_by_what_they_hold(tmp_path: Path) -> None:
     assert again.values["hit"].tolist() == [1, 0, 1] and again.cluster.tolist() == [0, 0, 1]
     with pytest.raises(BadInput, match="no such items"):
         load_items(tmp_path, "0" * 16)
+
+
+def test_a_flipped_byte_in_links_or_items_is_named(tmp_path: Path) -> None:
+    bitext = Bitext.of(("en", "de"), [["a", "b"], ["c"]], [["d"], ["e", "f"]])
+    save_pairs(tmp_path / "pairs", WordPairs.of(bitext, [0, 1], [1, 0], [0, 1]))
+    for number, path in enumerate(sorted((tmp_path / "pairs").iterdir())):
+        for place in places(4, seed=number):
+            with flipped(path, place), pytest.raises(BadInput, match=r"damaged.*calque link"):
+                load_pairs(tmp_path / "pairs")
+    assert len(load_pairs(tmp_path / "pairs")) == 2
+    digest = save_items(tmp_path, Items({"sentence": np.arange(3)}, np.arange(3), {"hit": np.ones(3)}))
+    for place in places(6):
+        with flipped(tmp_path / f"{digest}.safetensors", place), pytest.raises(BadInput, match="damaged"):
+            load_items(tmp_path, digest)

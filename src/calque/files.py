@@ -95,12 +95,10 @@ def read_json(path: Path) -> Any:
     """Read JSON, or say which file is broken and where."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
+    except FileNotFoundError:
         raise BadInput("no such file", where=path) from None
     except json.JSONDecodeError as error:
         raise BadInput(f"not JSON: {error.msg}", where=path, line=error.lineno) from None
-    except UnicodeDecodeError as error:
-        raise BadInput(f"not UTF-8: {error.reason} at byte {error.start}", where=path) from None
 
 
 # ---------------------------------------------------------------------------------------- checksums
@@ -119,10 +117,11 @@ def checksum(path: Path) -> int:
     return found
 
 
-def seal(folder: Path) -> None:
-    """Note the checksum of every file in a folder, for `damage` to compare."""
-    files = sorted(path for path in folder.iterdir() if path.is_file() and path.name != SUMS)
-    write_json(folder / SUMS, {path.name: checksum(path) for path in files})
+def seal(folder: Path, *names: str) -> None:
+    """Note the checksums of files in a folder, all unless named, for `damage` to compare."""
+    files = [folder / name for name in names] or list(folder.iterdir())
+    told = {path.name: checksum(path) for path in files if path.is_file() and path.name != SUMS}
+    write_json(folder / SUMS, told)
 
 
 def damage(folder: Path) -> str | None:
@@ -136,18 +135,19 @@ def damage(folder: Path) -> str | None:
     return None
 
 
+def check_sealed(folder: Path, remedy: str) -> None:
+    """Refuse a folder whose files are not as they were written, where it is known how they were."""
+    if (folder / SUMS).is_file() and (file := damage(folder)) is not None:
+        raise BadInput("is damaged: not the bytes that were written", where=folder / file, remedy=remedy)
+
+
 # --------------------------------------------------------------------------------------- run folders
 
 
 def finished(folder: Path) -> dict[str, Any] | None:
     """The finished-marker of a run folder, or None when there is no finished run there."""
     marker = folder / FINISHED
-    if not marker.is_file():
-        return None
-    held = read_json(marker)
-    if not isinstance(held, dict):
-        raise BadInput("not the marker of a finished run", where=marker, remedy="make the folder again")
-    return held
+    return dict(read_json(marker)) if marker.is_file() else None
 
 
 def is_done(folder: Path, digest: str, *, overwrite: bool = False) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import shutil
 import tempfile
 import threading
@@ -93,16 +94,19 @@ def _same(descriptor: int, path: Path) -> bool:
 @contextmanager
 def beside(path: Path, ending: str = PARTIAL, *, folder: bool, remedy: str = ELSEWHERE) -> Iterator[Path]:
     """A hidden file or folder beside `path` until the block ends; what the dead left there goes first."""
-    with creating(path, remedy):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        sweep(path)
-        made, descriptor = _made(path, ending, folder)
+    made = path.with_name(f".{path.name}.{secrets.token_hex(4)}{ending}")
+    descriptor = -1
     try:
+        with creating(path, remedy):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            sweep(path)
+            descriptor = _made(made, folder)
         with filling(path, remedy):
             yield made
     finally:
         _remove(made)
-        os.close(descriptor)
+        if descriptor >= 0:
+            os.close(descriptor)
 
 
 def scratch() -> AbstractContextManager[Path]:
@@ -110,22 +114,18 @@ def scratch() -> AbstractContextManager[Path]:
     return beside(Path(tempfile.gettempdir()) / "calque", folder=True, remedy="set TMPDIR to a larger disk")
 
 
-def _made(path: Path, ending: str, folder: bool) -> tuple[Path, int]:
-    """A new file or folder and a lock on it, by which others see that its process lives."""
-    begin = f".{path.name}."
+def _made(made: Path, folder: bool) -> int:
+    """Make a file or folder with a lock on it, by which others see that its process lives."""
     while True:
         if folder:
-            made = Path(tempfile.mkdtemp(ending, begin, path.parent))
-        else:
-            handle, name = tempfile.mkstemp(ending, begin, path.parent)
-            os.close(handle)
-            made = Path(name)
-        with suppress(FileNotFoundError):  # swept up before it was locked
+            made.mkdir(0o700)
             descriptor = os.open(made, os.O_RDONLY)
-            take(descriptor, wait=True)
-            if _same(descriptor, made):
-                return made, descriptor
-            os.close(descriptor)
+        else:
+            descriptor = os.open(made, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        take(descriptor, wait=True)
+        if _same(descriptor, made):
+            return descriptor
+        os.close(descriptor)  # swept up before it was locked
 
 
 def sweep(path: Path) -> None:

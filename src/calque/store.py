@@ -12,7 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calque.errors import BadInput
-from calque.files import atomic_directory, atomic_file, read_json, write_json, write_text
+from calque.files import (
+    atomic_directory,
+    atomic_file,
+    check_sealed,
+    file_digest,
+    read_json,
+    seal,
+    write_json,
+    write_text,
+)
 from calque.types import Bitext, Items, Result, Sentences, Vocabulary, WordPairs
 
 _KIND = "word pairs"
@@ -53,6 +62,7 @@ def save_pairs(folder: Path, pairs: WordPairs) -> None:
         save_array(partial / "links.npy", np.stack([pairs.sentence, pairs.source, pairs.target], 1))
         save_array(partial / "score.npy", pairs.score)
         write_json(partial / "pairs.json", _describe(pairs))
+        seal(partial)
 
 
 def _describe(pairs: WordPairs) -> dict[str, Any]:
@@ -75,6 +85,7 @@ def load_pairs(folder: Path) -> WordPairs:
         inside = sorted(path.parent.name for path in folder.glob("*/pairs.json")) if folder.is_dir() else []
         remedy = f"did you mean {folder / inside[-1]}?" if inside else "make it with `calque link`"
         raise BadInput("no word pairs here", where=folder, remedy=remedy)
+    check_sealed(folder, "make it again with `calque link`")
     about = read_json(folder / "pairs.json")
     words = Vocabulary(
         load_array(folder / "vocabulary.bytes.npy"), load_array(folder / "vocabulary.offsets.npy")
@@ -159,6 +170,8 @@ def load_items(folder: Path, digest: str) -> Items:
     path = folder / f"{digest}.safetensors"
     if not path.is_file():
         raise BadInput("no such items file", where=path)
+    if not file_digest(path).startswith(digest):
+        raise BadInput("is damaged: it is named by what it held", where=path, remedy="measure again")
     columns = load_file(path)
     return Items(
         {name[4:]: column for name, column in columns.items() if name.startswith("key.")},

@@ -10,6 +10,7 @@ from calque.align.linear import LinearAligner
 from calque.align.sources import LinkedWords
 from calque.encoders.aligned import AlignedEncoder, load_maps, save_maps
 from calque.errors import BadInput, BadSetting
+from calque.files import SUMS
 from calque.geometry.solvers import Method
 from calque.types import MapKey, Matrix, Scale, Sentences, Shift, SpaceMap, States, TextBatch, Unit
 from planted import orthogonal, planted
@@ -78,6 +79,9 @@ def test_broken_maps_are_named(tmp_path: Path) -> None:
     aligned = LinearAligner().fit(encoder, [LinkedWords(pairs["xx"])], (1,))
     save_maps(tmp_path, aligned)
     (tmp_path / "maps.safetensors").write_bytes(b"not safetensors")
+    with pytest.raises(BadInput, match=r"maps\.safetensors: is damaged"):
+        load_maps(tmp_path, encoder)
+    (tmp_path / SUMS).unlink()
     with pytest.raises(BadInput, match="maps cannot be read"):
         load_maps(tmp_path, encoder)
 

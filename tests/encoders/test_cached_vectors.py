@@ -1,5 +1,7 @@
 """The cache: the same vectors with and without it, only what is missing made, broken entries made again."""
 
+import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -8,11 +10,14 @@ import numpy as np
 import pytest
 from tiny_encoders import TEXT, build
 
+import calque.files
 from calque.encoders import anchors, cached
 from calque.encoders.cached import CachedEncoder, rounded
 from calque.errors import BadInput
 from calque.files import Cache
+from calque.progress import shown
 from calque.types import Encoder, Sentences, WordIndex, WordVectors
+from flipped import flipped, places
 
 SENTENCES = Sentences.of("en", [line.split() for line in TEXT[:5]] + [["\u200b", "cat"], []])
 
@@ -208,3 +213,49 @@ def test_words_that_cannot_be_asked_for(plain: Encoder, sentence: list[int], sai
     asked = WordIndex(np.array(sentence, np.int32), np.zeros(2, np.int32))
     with pytest.raises(BadInput, match=said):
         CachedEncoder(plain).word_vectors(SENTENCES, asked, layers=[0])
+
+
+def test_a_flipped_byte_is_seen_and_the_vectors_made_again(
+    counting: Counting, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    encoder = CachedEncoder(counting)
+    whole = np.asarray(encoder.word_vectors(SENTENCES, layers=[0, 3]).vectors)
+    for path in files(encoder.cache, "*"):
+        if path.name == "finished.json":  # says what it is and when it was used: nothing rests on it
+            continue
+        for place in places(6):
+            monkeypatch.setattr(calque.files, "_WHOLE", set())  # as another process would find it
+            counting.calls.clear()
+            with flipped(path, place), shown():
+                found = encoder.word_vectors(SENTENCES, layers=[0, 3])
+                assert (np.asarray(found.vectors) == whole).all()
+                assert len(counting.calls) == 1, f"{path.name} at {place}"
+            assert "is damaged: what it held is computed again" in capsys.readouterr().err
+
+
+def test_an_entry_is_compared_with_its_checksums_once(
+    counting: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list[Path]()
+    monkeypatch.setattr(calque.files, "damage", lambda folder: asked.append(folder))
+    for _ in range(3):
+        CachedEncoder(counting).word_vectors(SENTENCES, layers=[0])
+    assert len(asked) == 1 and len(counting.calls) == 1
+
+
+@pytest.mark.parametrize("hours", [-30_000, 30_000])
+def test_clocks_that_were_wrong_do_not_disturb_the_cache(
+    counting: Counting, tmp_path: Path, hours: float
+) -> None:
+    cache = Cache(tmp_path)
+    CachedEncoder(counting, cache).word_vectors(SENTENCES, layers=[0])
+    (odd,) = files(cache, "finished.json")
+    moment = time.time() + 3600 * hours
+    os.utime(odd, (moment, moment))
+    CachedEncoder(counting, cache).word_vectors(SENTENCES, layers=[1])
+    assert len(counting.calls) == 2 and max(one.used for one in cache.entries()) <= time.time()
+    time.sleep(0.02)
+    CachedEncoder(counting, cache).word_vectors(SENTENCES, layers=[1])
+    size = sum(one.size for one in cache.entries())
+    (removed,) = cache.prune(size - 1)
+    assert removed.key == odd.parent.name, "what was used longest ago goes first"

@@ -1,4 +1,4 @@
-"""Cuts verbs off at random moments and runs them again: `cut_off.py FOLDER ROUNDS SIGNAL [VERB …]`.
+"""Cuts verbs off at random moments and runs them again: `cut_off.py FOLDER KILL:3,TERM:2,INT:2 [VERB …]`.
 
 Everything is imported before the children are made, so that they are hit in the midst of their work. After
 each cut what the verb writes must be absent or whole; a second run must succeed, give the same as a run that
@@ -28,7 +28,15 @@ from calque.cli import main as _loaded  # noqa: F401
 from calque.study import verbs as _all_verbs  # noqa: F401
 
 #: What tells of times, or is made of what does.
-NOT_THE_SAME = {"cost.json", "environment.json", "training.json", "study.json", "report.html", "page.html"}
+NOT_THE_SAME = {
+    "cost.json",
+    "environment.json",
+    "training.json",
+    "study.json",
+    "report.html",
+    "page.html",
+    "steps.jsonl",
+}
 #: What a training or a task goes on from.
 KEPT = (".training", ".parts")
 
@@ -64,7 +72,7 @@ def state(out: Path) -> dict[str, str]:
     return {
         str(path.relative_to(out)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in files
-        if path.name not in NOT_THE_SAME and not path.name.endswith("history.jsonl")
+        if path.name not in NOT_THE_SAME
     }
 
 
@@ -95,17 +103,25 @@ def hidden(root: Path) -> list[str]:
 class Rounds:
     """One verb, cut off again and again."""
 
-    def __init__(self, root: Path, name: str, rounds: int, number: signal.Signals) -> None:
-        self.root, self.name, self.verb, self.rounds, self.number = root, name, VERBS[name], rounds, number
+    def __init__(self, root: Path, name: str) -> None:
+        self.root, self.name, self.verb = root, name, VERBS[name]
         self.out, self.said = Path(self.verb.out), Path("said.txt")
-        self.luck = random.Random(f"{name} {number}")
+        self.luck, self.number = random.Random(name), signal.SIGKILL
         self.stopped = self.stood = 0
 
-    def run(self) -> str:
+    def run(self, rounds: dict[signal.Signals, int]) -> str:
         whole, seconds = self.undisturbed()
-        for _ in range(6 * self.rounds):
-            if self.stopped == self.rounds:
-                break
+        told = []
+        for self.number, count in rounds.items():
+            self.stopped = self.stood = 0
+            self.cut_off(count, whole, seconds)
+            told.append(f"{self.stopped} {self.number.name[3:]} ({self.stood} with the folder there)")
+        return f"{self.name}: {', '.join(told)}; {seconds:.1f} s undisturbed"
+
+    def cut_off(self, rounds: int, whole: dict[str, str], seconds: float) -> None:
+        for _ in range(6 * rounds):
+            if self.stopped >= rounds:
+                return
             self.remove()
             self.cut(seconds)
             if self.luck.random() < 0.3:  # twice in a row
@@ -114,9 +130,6 @@ class Rounds:
             assert state(self.out) == whole, f"{self.name}: not the same after a cut"
             assert not hidden(self.root), f"{self.name}: left {hidden(self.root)}"
             assert not list(self.root.glob(".*")), f"{self.name}: {list(self.root.glob('.*'))} stayed"
-        return (
-            f"{self.name}: {self.stopped} stopped, {self.stood} of them with the folder there, same results"
-        )
 
     def undisturbed(self) -> tuple[dict[str, str], float]:
         self.remove()
@@ -170,8 +183,9 @@ class Rounds:
 
 
 def main() -> None:
-    root, rounds, number = Path(sys.argv[1]), int(sys.argv[2]), signal.Signals[f"SIG{sys.argv[3]}"]
-    wanted = sys.argv[4:] or list(VERBS)
+    root, wanted = Path(sys.argv[1]), sys.argv[3:] or list(VERBS)
+    pairs = (one.split(":") for one in sys.argv[2].split(","))
+    rounds = {signal.Signals[f"SIG{name}"]: int(count) for name, count in pairs}
     root.mkdir(parents=True, exist_ok=True)
     os.chdir(root)
     os.environ["CALQUE_CACHE"] = str(root / "cache")
@@ -181,10 +195,8 @@ def main() -> None:
     write_study(root)
     for name in VERBS:
         if name in wanted:
-            print(Rounds(root, name, rounds, number).run(), flush=True)
-        elif not Path(VERBS[name].out).exists() and any(
-            one.startswith(("align", "measure")) for one in wanted
-        ):
+            print(Rounds(root, name).run(rounds), flush=True)
+        elif not Path(VERBS[name].out).exists():  # what others may read
             assert ended(begin(VERBS[name], Path("said.txt"))) == 0
 
 

@@ -1,8 +1,8 @@
 """Runs verbs where there is too little room: `full_disk.py FOLDER ROUNDS [VERB …]`.
 
-As root on a small disk of its own (tmpfs) with some bytes left, otherwise with a bound on the size of files. Half
-of the rounds have the cache and the place of temporary files there too. A verb must end with code 2, name the
-place and say what to do, leave nothing half-written, and what stood before must still stand.
+As root on a small disk of its own (tmpfs) with some bytes left, otherwise with a bound on the size of files.
+Half of the rounds have the cache and the place of temporary files there too. A verb must end with code 2,
+name the place and say what to do, leave nothing half-written, and what stood before must still stand.
 """
 
 from __future__ import annotations
@@ -52,7 +52,9 @@ def attempt(name: str, luck: random.Random, *, tmpfs: bool) -> str | None:
         (out / "finished.json").write_text('{"recipe": "another", "verb": "link"}')
         again = Written(f"{again.line} --overwrite", str(out))
     before = state(out)
-    needed = sum(path.stat().st_size for path in Path(verb.out).rglob("*")) if Path(verb.out).is_dir() else 9000
+    needed = (
+        sum(path.stat().st_size for path in Path(verb.out).rglob("*")) if Path(verb.out).is_dir() else 9000
+    )
     room = int(needed * luck.uniform(0, 1))
     if tmpfs:
         leave(room)
@@ -81,7 +83,7 @@ def main() -> None:
     os.chdir(root)
     write_study(root)
     Path("roomy").mkdir(exist_ok=True)
-    for name, verb in VERBS.items():
+    for verb in VERBS.values():
         if not Path(verb.out).exists():
             assert ended(begin(verb, Path("said.txt"))) == 0, Path("said.txt").read_text()
     tmpfs = mounted()

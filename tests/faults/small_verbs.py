@@ -16,7 +16,7 @@ STUDY = """
 seeds = [0]
 
 [world]
-count = 60
+count = 50
 width = 8
 
 [encoders]
@@ -57,7 +57,7 @@ def _verb(line: str, out: str, again: str = "") -> Written:
 
 #: In an order in which each finds what it reads.
 VERBS = {
-    "world": _verb("world --count 150 --tasks 40 --width 16", "world"),
+    "world": _verb("world --count 80 --tasks 24 --width 8", "world"),
     "link": _verb("link world/text/en-near.tsv --languages en near --tokenised --test 40", "links"),
     "pretrain": _verb(
         f"pretrain --world --sentences 150 --steps 6 --save-every 2 {_TINY}", "model", "--resume"

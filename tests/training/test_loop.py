@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,13 @@ from typing import Any
 import pytest
 import torch
 
-from calque.errors import BadSetting, TrainingStopped
+from calque.errors import BadInput, BadSetting, TrainingStopped
+from calque.progress import shown
 from calque.training.checkpoint import checkpoints
 from calque.training.crew import Crew
 from calque.training.loop import HISTORY, Taken, TrainLog, TrainOptions, train
 from calque.training.schedule import Schedule, rate, warmup_steps
+from flipped import flipped, places
 
 
 class Line:
@@ -196,3 +199,48 @@ def test_schedules_equal_those_of_transformers() -> None:
         constant
     )
     assert warmup_steps(0.1, 50) == 5 and warmup_steps(7, 50) == 7
+
+
+def cut_at(moment: int, folder: Path) -> list[Path]:
+    """A training that was cut off, and its checkpoints."""
+    cut = Line()
+    cut.fail_at = moment
+    with pytest.raises(KeyboardInterrupt):
+        fit(cut, folder)
+    return checkpoints(folder)
+
+
+def test_a_damaged_checkpoint_is_passed_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    whole = Line()
+    fit(whole, tmp_path / "whole")
+    cut_at(17, tmp_path / "cut")
+    for number, name in enumerate(sorted(path.name for path in checkpoints(tmp_path / "cut")[-1].iterdir())):
+        for place in places(3, seed=number):
+            here = tmp_path / f"{name} {place}"
+            shutil.copytree(tmp_path / "cut", here)
+            again = Line()
+            with flipped(checkpoints(here)[-1] / name, place), shown():
+                fit(again, here, resume=True)
+            assert torch.equal(again.weights(), whole.weights()), name
+            assert "damaged: going on from the checkpoint before" in capsys.readouterr().err
+
+
+def test_damaged_checkpoints_are_refused(tmp_path: Path) -> None:
+    kept = cut_at(17, tmp_path)
+    with flipped(kept[0] / "weights.safetensors", 0.9), flipped(kept[1] / "position.json", 0.5):
+        with pytest.raises(BadInput, match=r"every checkpoint is damaged.*remove it to start anew"):
+            fit(Line(), tmp_path, resume=True)
+    with flipped(tmp_path / HISTORY, 0.0), pytest.raises(BadInput, match=r"steps\.jsonl: is damaged"):
+        fit(Line(), tmp_path, resume=True)
+    fit(Line(), tmp_path, resume=True)
+
+
+def test_damaged_best_weights_are_refused(tmp_path: Path) -> None:
+    task, scores = Line(), iter(range(100))
+    task.fail_at = 17
+    options = TrainOptions(learning_rate=0.02, epochs=6, save_every=5, evaluate_every=5)
+    with pytest.raises(KeyboardInterrupt):
+        train(task, options, tmp_path, evaluate=lambda: float(next(scores)))
+    with flipped(tmp_path / "best" / "weights.safetensors", 0.9):
+        with pytest.raises(BadInput, match=r"weights\.safetensors: is damaged"):
+            train(Line(), options, tmp_path, evaluate=lambda: float(next(scores)), resume=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -42,6 +43,13 @@ def study_command(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the cells, what stands, and about how long it takes.")
     ] = False,
+    prune: Annotated[
+        bool,
+        typer.Option(
+            "--prune",
+            help="Compute nothing: remove cells that no setting names any more; --dry-run lists them.",
+        ),
+    ] = False,
     smoke: Smoke = False,
     workers: Annotated[
         str,
@@ -67,9 +75,23 @@ def study_command(
 
     Nothing is computed twice: run it again to go on, or after a change to compute what depends on it.
     """
-    from calque.study import plan_study, study
+    from calque.study import plan_study, prune_study, study
 
     given: dict[str, Any] = {"out": out, "changes": changes or (), "smoke": smoke}
+    if prune:
+        left = prune_study(recipe, **given, dry_run=dry_run)
+        size = sum(one.size for one in left)
+        record = {"removed": not dry_run, "bytes": size, "cells": [asdict(one) for one in left]}
+        lines = [f"{one.key}  {one.size / 1e6:,.1f} MB" for one in left]
+        told = "would be removed" if dry_run else "removed"
+        tell(
+            quiet,
+            as_json,
+            record,
+            *lines,
+            f"{len(left)} cells of earlier settings {told}, {size / 1e6:,.1f} MB",
+        )
+        return
     if dry_run:
         planned = plan_study(recipe, **given)
         tell(quiet, as_json, _planned(planned), *_plan_lines(planned))

@@ -21,7 +21,7 @@ from safetensors.numpy import load_file, save_file
 from calque.encoders.bylanguage import LanguageEncoders
 from calque.encoders.wrapped import Wrapped
 from calque.errors import BadInput, BadSetting
-from calque.files import atomic_file, read_json, text_digest, write_json
+from calque.files import atomic_file, check_sealed, read_json, seal, text_digest, write_json
 from calque.types import (
     Encoder,
     Floats,
@@ -184,6 +184,7 @@ def save_maps(folder: Path, aligned: AlignedEncoder) -> None:
         with partial.open("wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as handle:
             for (a, b), pairs in sorted(aligned.seen.items()):
                 handle.writelines(f"{a}\t{b}\t{x}\t{y}\n".encode() for x, y in sorted(pairs))
+    seal(folder, MAPS, ALIGNMENT, SEEN)
 
 
 def _note(aligned: AlignedEncoder) -> str:
@@ -195,6 +196,7 @@ def _note(aligned: AlignedEncoder) -> str:
 
 def load_maps(folder: Path, inner: Encoder) -> AlignedEncoder:
     """Read what `save_maps` wrote, over the encoder that lies in the same folder."""
+    check_sealed(folder, "align again")
     about = read_json(folder / ALIGNMENT)
     try:
         arrays = load_file(folder / MAPS) if about["maps"] else {}

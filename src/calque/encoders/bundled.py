@@ -101,7 +101,7 @@ def _intact(folder: Path, bundle: Bundle) -> bool:
     try:
         about = read_json(folder / MANIFEST)
         made_of = about["version"], about["source"]
-    except (BadInput, KeyError, TypeError):
+    except (BadInput, OSError, KeyError, TypeError):
         return False
     return made_of == (_VERSION, bundle.digest) and damage(folder) is None
 

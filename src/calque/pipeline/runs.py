@@ -84,9 +84,9 @@ def training_folder(out: Path, recipe: Recipe, *, resume: bool, overwrite: bool)
     """Where the checkpoints of a training lie until it is done; none there, it leaves nothing."""
     with locked(out) if first_process() else nullcontext():
         is_done(out, recipe.digest(), overwrite=overwrite)
-        work = _work_folder(out, recipe, resume=resume, overwrite=overwrite)
-        done = False
+        work, done = out.parent / f".{out.name}.training", False
         try:
+            _prepare(work, recipe, resume=resume, overwrite=overwrite)
             yield work
             done = True
         except KeyboardInterrupt:
@@ -98,9 +98,8 @@ def training_folder(out: Path, recipe: Recipe, *, resume: bool, overwrite: bool)
                 shutil.rmtree(work, ignore_errors=True)
 
 
-def _work_folder(out: Path, recipe: Recipe, *, resume: bool, overwrite: bool) -> Path:
-    """The folder of checkpoints, checked to be of this very recipe."""
-    work = out.parent / f".{out.name}.training"
+def _prepare(work: Path, recipe: Recipe, *, resume: bool, overwrite: bool) -> None:
+    """See to it that the checkpoints in a folder are of this very recipe, or that there are none."""
     marker = work / "recipe.json"
     if checkpoints(work) and not overwrite:
         if read_json(marker).get("digest") != recipe.digest():
@@ -118,7 +117,6 @@ def _work_folder(out: Path, recipe: Recipe, *, resume: bool, overwrite: bool) ->
     elif first_process():
         shutil.rmtree(work, ignore_errors=True)
         write_json(marker, {"digest": recipe.digest()})
-    return work
 
 
 def keep_records(work: Path, folder: Path) -> None:

@@ -165,9 +165,9 @@ class _Job:
     def run(self, out: Path, overwrite: bool) -> None:
         """Seed after seed. Started by torchrun, every process trains, and the first one tests and writes."""
         with locked(out) if first_process() else nullcontext():
-            parts = self._parts(out, overwrite)
-            done = False
+            parts, done = out.parent / f".{out.name}.parts", False
             try:
+                self._prepare(parts, overwrite)
                 self._whole(parts, out, overwrite)
                 done = True
             except KeyboardInterrupt:
@@ -211,9 +211,8 @@ class _Job:
             f"about {steps:,} steps each; {tests:,} items to test"
         )
 
-    def _parts(self, out: Path, overwrite: bool) -> Path:
-        """Where finished parts lie until all are done, checked to be of this very recipe."""
-        parts = out.parent / f".{out.name}.parts"
+    def _prepare(self, parts: Path, overwrite: bool) -> None:
+        """See to it that the finished parts that lie here until all are done are of this very recipe."""
         marker = parts / "recipe.json"
         if marker.is_file() and read_json(marker).get("digest") != self.recipe.digest():
             if not overwrite:
@@ -225,7 +224,6 @@ class _Job:
             shutil.rmtree(parts, ignore_errors=True)
         if first_process():
             write_json(marker, {"digest": self.recipe.digest()})
-        return parts
 
     def _groups(self, encoder: Any) -> list[_Group]:
         """Tests that share a trained model: those whose languages meet the training's in one space."""

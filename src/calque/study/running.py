@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any, TypeAlias
 
 from calque.errors import BadSetting
 from calque.files import FINISHED, read_json, text_digest, write_json, write_text
-from calque.locks import locked
+from calque.locks import locked, sweep_all
 from calque.pipeline.runs import environment
 from calque.report.page import write_page
 from calque.study.board import Board
@@ -48,6 +49,42 @@ class Planned:
     plan: Plan
     standing: frozenset[str]
     seconds: Mapping[str, float | None]
+
+
+@dataclass(frozen=True)
+class Left:
+    """A cell of earlier settings, which no setting of the recipe names any more, and its size in bytes."""
+
+    key: str
+    size: int
+
+
+def prune_study(
+    given: str | Path,
+    *,
+    out: str | Path | None = None,
+    changes: Sequence[str] = (),
+    smoke: bool = False,
+    dry_run: bool = False,
+) -> list[Left]:
+    """Remove the cells of a study that its recipe does not name any more; returns what they were."""
+    loaded = opened(given, changes, smoke=smoke)
+    plan, folder = ready(loaded), Path(out or default_folder(loaded, smoke=smoke))
+    if not (folder / CELLS).is_dir():
+        raise BadSetting("no study here", where=folder, remedy="give its --out")
+    with locked(folder, "this study"):
+        sweep_all(folder / CELLS)
+        found = [path for path in sorted((folder / CELLS).iterdir()) if path.name not in plan.cells]
+        left = [Left(path.name, _size(path)) for path in found if path.is_dir() and path.name[0] != "."]
+        if not dry_run:
+            for one in left:
+                shutil.rmtree(folder / CELLS / one.key, ignore_errors=True)
+                (folder / FAILURES / f"{one.key}.txt").unlink(missing_ok=True)
+    return left
+
+
+def _size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def opened(given: str | Path, changes: Sequence[str] = (), *, smoke: bool = False) -> LoadedStudy:
