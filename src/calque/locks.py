@@ -6,6 +6,7 @@ them nobody is refused, and nothing is swept up.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
@@ -52,32 +53,37 @@ def locked(path: Path, what: str = "this run") -> Iterator[None]:
         yield
         return
     lock = place.with_name(f".{place.name}{LOCK}")
-    descriptor = _locked(lock, path, what)
-    held.add(place)
+    opened: list[int] = []
     try:
+        _lock(lock, path, what, opened)
+        held.add(place)
         yield
     finally:
         held.discard(place)
-        lock.unlink(missing_ok=True)
-        os.close(descriptor)
+        for descriptor in opened:
+            if take(descriptor) is not False and _same(descriptor, lock):
+                lock.unlink(missing_ok=True)
+            os.close(descriptor)
+        if not opened:
+            _remove_dead(lock, lock)
 
 
-def _locked(lock: Path, path: Path, what: str) -> int:
+def _lock(lock: Path, path: Path, what: str, opened: list[int]) -> None:
+    """Have the lock; what is opened is noted at once, so that it is let go wherever a signal comes in."""
     while True:
         with creating(path):
             lock.parent.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
-        taken = take(descriptor)
+            opened.append(os.open(lock, os.O_RDWR | os.O_CREAT, 0o644))
+        taken = take(opened[-1])
         if taken is None:
             say(f"no locks on this file system: see to it that no other process writes {path}")
         elif not taken:
-            os.close(descriptor)
             raise BadSetting(
                 f"another process is computing {what}", where=path, remedy="wait for it, or another --out"
             )
-        if _same(descriptor, lock):
-            return descriptor
-        os.close(descriptor)  # its last holder has just removed it
+        if _same(opened[-1], lock):
+            return
+        os.close(opened.pop())  # its last holder has just removed it
 
 
 def _same(descriptor: int, path: Path) -> bool:
@@ -116,16 +122,17 @@ def scratch() -> AbstractContextManager[Path]:
 
 def _made(made: Path, folder: bool) -> int:
     """Make a file or folder with a lock on it, by which others see that its process lives."""
-    while True:
-        if folder:
-            made.mkdir(0o700)
-            descriptor = os.open(made, os.O_RDONLY)
-        else:
-            descriptor = os.open(made, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-        take(descriptor, wait=True)
-        if _same(descriptor, made):
-            return descriptor
-        os.close(descriptor)  # swept up before it was locked
+    while made.parent.is_dir():
+        with suppress(FileNotFoundError):  # swept up before it was opened
+            if folder:
+                made.mkdir(0o700)
+            flags = os.O_RDONLY if folder else os.O_RDWR | os.O_CREAT | os.O_EXCL
+            descriptor = os.open(made, flags, 0o600)
+            take(descriptor, wait=True)
+            if _same(descriptor, made):
+                return descriptor
+            os.close(descriptor)  # swept up before it was locked
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(made.parent))
 
 
 def sweep(path: Path) -> None:

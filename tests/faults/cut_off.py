@@ -17,11 +17,12 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from safetensors import safe_open
-from small_verbs import VERBS, Written, argv, write_study
+from small_verbs import VERBS, Written, argv, read_by, write_study
 
 from calque.__main__ import main as calque
 from calque.cli import main as _loaded  # noqa: F401
@@ -193,11 +194,22 @@ def main() -> None:
     Path("temporary").mkdir(exist_ok=True)
     tempfile.tempdir = None
     write_study(root)
-    for name in VERBS:
-        if name in wanted:
+    prepare(wanted)
+    failed = 0
+    for name in wanted:
+        try:
             print(Rounds(root, name).run(rounds), flush=True)
-        elif not Path(VERBS[name].out).exists():  # what others may read
-            assert ended(begin(VERBS[name], Path("said.txt"))) == 0
+        except AssertionError as error:
+            failed += 1
+            print(f"FAILED {error}", flush=True)
+    sys.exit(failed)
+
+
+def prepare(wanted: Sequence[str]) -> None:
+    """Make what the verbs read that is not there yet."""
+    for verb in read_by(wanted):
+        if not Path(verb.out).exists():
+            assert ended(begin(verb, Path("said.txt"))) == 0, Path("said.txt").read_text()
 
 
 if __name__ == "__main__":

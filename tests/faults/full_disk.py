@@ -15,7 +15,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from cut_off import begin, check_whole, ended, hidden, state
+from cut_off import begin, check_whole, ended, hidden, prepare, state
 from small_verbs import VERBS, Written, write_study
 
 DISK = Path("disk")
@@ -83,20 +83,27 @@ def main() -> None:
     os.chdir(root)
     write_study(root)
     Path("roomy").mkdir(exist_ok=True)
-    for verb in VERBS.values():
-        if not Path(verb.out).exists():
-            assert ended(begin(verb, Path("said.txt"))) == 0, Path("said.txt").read_text()
-    tmpfs = mounted()
+    prepare(wanted)
+    for name in wanted:
+        if not Path(VERBS[name].out).exists():
+            assert ended(begin(VERBS[name], Path("said.txt"))) == 0, Path("said.txt").read_text()
+    tmpfs, failed = mounted(), 0
     try:
         for name in wanted:
             luck = random.Random(name)
-            said = [attempt(name, luck, tmpfs=tmpfs) for _ in range(rounds)]
+            try:
+                said = [attempt(name, luck, tmpfs=tmpfs) for _ in range(rounds)]
+            except AssertionError as error:
+                failed += 1
+                print(f"FAILED {error}", flush=True)
+                continue
             refused = [one for one in said if one]
             example = refused[0].strip().splitlines()[-1] if refused else ""
             print(f"{name}: {len(refused)} of {rounds} had no room; {example}", flush=True)
     finally:
         if tmpfs:
             subprocess.run(["umount", str(DISK)], check=True)
+    sys.exit(failed)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,6 +56,11 @@ def _verb(line: str, out: str, again: str = "") -> Written:
     return Written(f"{line} --out {out}", out, again)
 
 
+#: More text, for words of several senses; made once.
+LARGER = (
+    _verb("world --count 1000 --width 8", "larger"),
+    _verb("link larger/text/en-far.tsv --languages en far --tokenised --linker ibm1 --test 40", "more"),
+)
 #: In an order in which each finds what it reads.
 VERBS = {
     "world": _verb("world --count 80 --tasks 24 --width 8", "world"),
@@ -94,7 +100,7 @@ VERBS = {
         "measure projection --encoder world/encoder --encoder aligned --pairs links/test --types 4", "picture"
     ),
     "measure examples": _verb(
-        "measure examples --encoder world/encoder --encoder aligned --pairs links/train --types 4", "examples"
+        "measure examples --encoder larger/encoder --pairs more/train --types 4", "examples"
     ),
     "measure correlation": _verb("measure correlation alike distances --x cka/linear --y auc", "related"),
     "transfer": _verb(f"transfer ner --encoder model {_NER} --seeds 2 --save-every 2", "entities"),
@@ -116,6 +122,16 @@ VERBS = {
 def argv(verb: Written, *, again: bool = False) -> list[str]:
     """What one types."""
     return ["calque", *shlex.split(f"{verb.line} {verb.again if again else ''}"), "--quiet"]
+
+
+def read_by(wanted: Sequence[str]) -> list[Written]:
+    """What the wanted verbs read of what others write, in order."""
+    found: list[Written] = []
+    for verb in reversed([*LARGER, *VERBS.values()]):
+        words = {word.split("=")[-1].split("/")[0] for one in found for word in shlex.split(one.line)}
+        if verb.out in words or any(verb is VERBS[name] for name in wanted):
+            found.append(verb)
+    return [verb for verb in reversed(found) if not any(verb is VERBS[name] for name in wanted)]
 
 
 def write_study(folder: Path) -> None:
