@@ -86,7 +86,7 @@ def read_model(path: Path, dtype: Any) -> tuple[Any, Any]:
 
     local = {"local_files_only": True, "trust_remote_code": False}
     try:
-        with quiet():
+        with quiet(), drawn():
             tokenizer = AutoTokenizer.from_pretrained(path, **local)
             model, info = AutoModel.from_pretrained(
                 path, use_safetensors=True, dtype=dtype, output_loading_info=True, **local
@@ -97,14 +97,17 @@ def read_model(path: Path, dtype: Any) -> tuple[Any, Any]:
     return model, tokenizer
 
 
-def read_masked(path: Path) -> tuple[Any, Any]:
-    """A model with its head for guessing hidden pieces, and its tokenizer; a head that is missing is new."""
+def read_masked(path: Path, seed: int = 0) -> tuple[Any, Any]:
+    """A model with its head for guessing hidden pieces, and its tokenizer.
+
+    A head that is missing is new, the same for the same seed.
+    """
     from safetensors import SafetensorError
     from transformers import AutoModelForMaskedLM, AutoTokenizer
 
     local = {"local_files_only": True, "trust_remote_code": False}
     try:
-        with quiet():
+        with quiet(), drawn(seed):
             tokenizer = AutoTokenizer.from_pretrained(path, **local)
             model, info = AutoModelForMaskedLM.from_pretrained(
                 path, use_safetensors=True, output_loading_info=True, **local
@@ -136,6 +139,16 @@ def encoder_half(model: Any) -> Any:
     """The part that reads text: the encoder of an encoder–decoder model, otherwise the whole."""
     two = getattr(model, "encoder", None) is not None and getattr(model, "decoder", None) is not None
     return model.get_encoder() if two else model
+
+
+@contextmanager
+def drawn(seed: int = 0) -> Iterator[None]:
+    """Weights that a file lacks, such as a pooler, are drawn anew: here the same ones every time."""
+    import torch
+
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        yield
 
 
 @contextmanager

@@ -95,7 +95,7 @@ def extend(
 
 
 def _making(recipe: ExtendRecipe, folder: Path) -> Making:
-    model, tokenizer = read_masked(folder)
+    model, tokenizer = read_masked(folder, recipe.seed)
     corpora = file_corpora(recipe.text, limit=recipe.limit, dev=recipe.evaluate_every is not None)
     extended = _extended(recipe, tokenizer, corpora)
     if extended.pieces:
