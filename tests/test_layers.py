@@ -7,7 +7,19 @@ import calque
 
 ROOT = Path(calque.__file__).parent
 FLOORS = [
-    {"errors", "files", "locks", "presets", "progress", "recipe", "stopping", "store", "types", ""},
+    {
+        "circumstances",
+        "errors",
+        "files",
+        "locks",
+        "presets",
+        "progress",
+        "recipe",
+        "stopping",
+        "store",
+        "types",
+        "",
+    },
     {"text", "stats", "geometry", "demo"},
     {"encoders", "training"},
     {"links", "align", "pretrain", "measure", "transfer"},

@@ -50,6 +50,10 @@ class TrainingStopped(CalqueError):
     """A training that cannot go on; says at which step, why, and what was kept."""
 
 
+class LackOfMemory(CalqueError):
+    """Too little memory for even the smallest part of the work; says which, and what would need less."""
+
+
 class MissingExtra(CalqueError):
     """A feature whose optional package is not installed; says the pip line that installs it."""
 

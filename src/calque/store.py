@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calque.circumstances import with_circumstances
 from calque.errors import BadInput
 from calque.files import (
     atomic_directory,
@@ -123,8 +124,12 @@ def result_line(result: Result) -> str:
 
 
 def save_results(path: Path, results: Iterable[Result]) -> None:
-    """Write results.jsonl: sorted, without times, so that two equal runs give equal files."""
-    write_text(path, "".join(line + "\n" for line in sorted(map(result_line, results))))
+    """Write results.jsonl: sorted, without times, so that two equal runs give equal files.
+
+    What the run has met that its last bits depend on goes into every signature.
+    """
+    told = (replace(one, signature=with_circumstances(one.signature)) for one in results)
+    write_text(path, "".join(line + "\n" for line in sorted(map(result_line, told))))
 
 
 def load_results(path: Path) -> list[Result]:

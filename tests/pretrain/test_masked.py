@@ -88,6 +88,21 @@ def test_shares_of_several_processes_add_up_to_the_whole(task: MaskedLanguageMod
     assert sum(share.units for share in shares) == whole.units == int(task.texts[1].text.lengths[:3].sum())
 
 
+def test_parts_of_a_batch_add_up_to_the_whole(task: MaskedLanguageModel) -> None:
+    batch, model = max(task.batches(0), key=lambda one: len(one.rows)), task.texts[0].model
+    whole = task.step(batch, Crew.alone()).losses["masked"]
+    whole.backward()
+    expected = gradients(model)
+    model.zero_grad()
+    assert task.read_in(4)
+    parts = task.step(batch, Crew.alone()).losses["masked"]
+    parts.backward()
+    assert parts.item() == pytest.approx(whole.item(), rel=1e-5)
+    torch.testing.assert_close(gradients(model), expected, atol=1e-5, rtol=1e-4)
+    assert task.read_in(len(batch.rows)) and not task.read_in(2 * len(batch.rows))
+    task.read_in(1)
+
+
 def test_batches_are_a_function_of_the_epoch(task: MaskedLanguageModel) -> None:
     first, again, later = (task.batches(epoch) for epoch in (0, 0, 1))
     told = [

@@ -275,6 +275,10 @@ class FinetuneTask:
             for level in levels
         }
 
+    def read_in(self, parts: int) -> bool:
+        """The encoder reads a batch in parts; losses are of the whole batch as before."""
+        return self.encoder.read_in(parts)
+
     @torch.no_grad()
     def unrelated(self) -> float:
         """Mean cosine of words that are not linked, as the encoder has it now, in the first batch."""

@@ -56,7 +56,10 @@ def anchors(
     found = {layer: one for layer in keys if (one := _read(cache.find(keys[layer]))) is not None}
     missing = tuple(layer for layer in keys if layer not in found)
     if missing:
+        before = encoder.fingerprint
         made = _averaged(encoder, types, missing, pooling)
+        if encoder.fingerprint != before:  # lack of memory has halved its batches: other vectors, other keys
+            return anchors(encoder, types, layers=layers, pooling=pooling, cache=cache)
         label = f"{encoder.name}, anchors of {len(types)} {types.language} words, layer"
         for layer, vectors in zip(missing, made.vectors, strict=True):
             with cache.add(keys[layer], f"{label} {layer}") as folder:
@@ -76,7 +79,7 @@ def _averaged(encoder: Encoder, types: Types, layers: tuple[int, ...], pooling: 
     sums = [np.zeros((len(types), encoder.width), np.float32 if once else np.float64) for _ in layers]
     counts = np.zeros(len(types), np.int64)
     with bar("anchors", len(text), "sentences") as advance:
-        for first, last, part in word_chunks(wanted, len(text), len(layers) * encoder.width):
+        for first, last, part in word_chunks(wanted, len(text), (encoder.depth + 1) * encoder.width):
             chunk = text.select(range(first, last))
             found = encoder.word_vectors(chunk, part, layers=layers, pooling=pooling)
             place = types.rows[chunk.at(part)][found.present]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -75,6 +74,10 @@ class _Entry:
     def vectors(self) -> NDArray[Any]:
         """Shape: (present, d)."""
         return self.parts[0] if len(self.parts) == 1 else np.concatenate(self.parts)
+
+
+class _Replanned(Exception):
+    """Lack of memory has halved the batches while vectors were made."""
 
 
 class CachedEncoder(Wrapped):
@@ -164,8 +167,19 @@ class CachedEncoder(Wrapped):
         if missing:
             label = f"{self.name}, {text.told}, {what}, layer"
             names = {keys[layer]: f"{label} {layer}" for layer in missing}
-            found |= dict(zip(missing, self._make(names, compute(missing)), strict=True))
+            try:
+                found |= dict(zip(missing, self._make(names, self._alike(compute(missing))), strict=True))
+            except _Replanned:
+                return self._through(text, what, digest, layers, compute)
         return [found[layer] for layer in layers]
+
+    def _alike(self, parts: Iterable[_Part]) -> Iterator[_Part]:
+        """Parts as long as all are read in batches of one size: vectors of others have another key."""
+        before = self.fingerprint
+        for part in parts:
+            if self.fingerprint != before:
+                raise _Replanned
+            yield part
 
     def _make(self, names: dict[str, str], parts: Iterable[_Part]) -> list[_Entry]:
         """Write one entry a layer, part by part, so that never more than a part is in memory."""
@@ -177,17 +191,10 @@ class CachedEncoder(Wrapped):
 
     @contextmanager
     def _adding(self, key: str, label: str, made: dict[str, _Entry]) -> Iterator[Path]:
-        """An entry to fill, opened as soon as it is in place: the next one may push it out of the cache."""
+        """An entry to fill, opened before it is in place: others may push it out of the cache at once."""
         with self.cache.add(key, label) as folder:
             yield folder
-        for wait in (0.01, 0.1, 1.0, 0.0):
-            try:
-                made[key] = _Entry.load(self.cache.root / key)
-                return
-            except (BadInput, OSError):  # another process may be putting the same in its place
-                if not wait:
-                    raise
-                time.sleep(wait)
+            made[key] = _Entry.load(folder)
 
     def _read(self, key: str) -> _Entry | None:
         """An entry, or None when it is not there or not whole."""

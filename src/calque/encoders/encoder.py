@@ -19,19 +19,23 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.utils.checkpoint
 
+from calque.circumstances import note
 from calque.encoders.hub import encoder_half, model_directory, quiet, read_model, weights_digest
+from calque.encoders.memory import free, halving, out_of_memory, portions
 from calque.encoders.pooling import Bags, bags, pool
 from calque.encoders.rows import Readable, Rows
 from calque.encoders.spans import Spans, batches, joined, only, ragged
 from calque.encoders.tokens import Reader
-from calque.errors import BadInput, BadSetting
+from calque.errors import BadInput, BadSetting, LackOfMemory
 from calque.files import text_digest
-from calque.progress import bar
+from calque.progress import bar, say
 from calque.recipe import Device, Dtype
 from calque.types import (
     Bitext,
     Floats,
+    Longs,
     Pooling,
     SentencePooling,
     Sentences,
@@ -54,7 +58,8 @@ class EncoderOptions:
     is no prefix, or for an aligned encoder the one that it was aligned with.
     `max_length` counts pieces, special tokens included, and is also bounded by the model's own maximum.
     `batch_tokens` is how many pieces, padding included, go through the model at once; by default 1024 on a
-    CPU, where small batches stay in its caches, and 16384 elsewhere.
+    CPU, where small batches stay in its caches, and 16384 elsewhere. Where memory does not suffice it is
+    halved until it does.
     """
 
     device: Device = Device.AUTO
@@ -88,7 +93,10 @@ class HuggingFaceEncoder:
         self.dtype = choose_dtype(options.dtype, self.device)
         if self.dtype != _TORCH[options.dtype]:
             warnings.warn(f"{options.dtype} is for GPUs: running in float32 on this CPU", stacklevel=3)
-        self.batch_tokens = options.batch_tokens or (1024 if self.device.type == "cpu" else 16384)
+        self._usual_batch = 1024 if self.device.type == "cpu" else 16384
+        self.batch_tokens = options.batch_tokens or self._usual_batch
+        #: In how many parts a batch goes through the model whose gradients are taken; see `read_in`.
+        self.portions, self._rows = 1, 0
         self.model = model.base_model.to(device=self.device, dtype=self.dtype).eval()
         self.body = encoder_half(self.model)
         self.tokenizer = tokenizer
@@ -144,17 +152,19 @@ class HuggingFaceEncoder:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of weights, configuration, tokenizer and of the options that change vectors.
+        """SHA-256 of weights, configuration, tokenizer and of what changes vectors: options and batches.
 
         Training is noticed by torch's version counters. Fused optimisers do not move those: after one, make
         the encoder anew with `from_model`.
         """
-        now = self._versions()
+        now = (self.batch_tokens, *self._versions())
         if now not in self._hashed:
             folder = self.directory
             weights = state_digest(self.body) if folder is None else weights_digest(folder)
             config = json.dumps(_lasting(self.body.config.to_dict()), sort_keys=True, default=str)
-            self._hashed = {now: text_digest(weights, config, self.reader.digest, str(self.dtype))}
+            batch = [] if self.batch_tokens == self._usual_batch else [str(self.batch_tokens)]
+            parts = (weights, config, self.reader.digest, str(self.dtype), *batch)
+            self._hashed = {now: text_digest(*parts)}
         return self._hashed[now]
 
     def still_as_read(self) -> None:
@@ -212,7 +222,28 @@ class HuggingFaceEncoder:
         """Differentiable hidden states at these layers, in the model's present mode (training or not)."""
         chosen = self._layers(layers)
         inputs = self._inputs(batch.pieces, batch.mask, batch.segments)
-        return States(chosen, self._run(inputs, chosen, lambda hidden: hidden))
+        self._rows = len(batch.pieces)
+
+        def run(rows: slice) -> tuple[torch.Tensor, ...]:
+            part = {name: one[rows] if torch.is_tensor(one) else one for name, one in inputs.items()}
+            return self._run(part, chosen, lambda hidden: hidden)
+
+        if not torch.is_grad_enabled():
+            found = halving(run, self._rows)
+        elif self.portions == 1:
+            found = [run(slice(None))]
+        else:  # what lies between the layers is let go, and made once more for the gradient
+            found = [
+                torch.utils.checkpoint.checkpoint(run, rows, use_reentrant=False)
+                for rows in portions(self._rows, self.portions)
+            ]
+        hidden = found[0] if len(found) == 1 else tuple(map(torch.cat, zip(*found, strict=True)))
+        return States(chosen, hidden)
+
+    def read_in(self, parts: int) -> bool:
+        """Read batches whose gradients are taken in so many parts; False where each was one row before."""
+        before, self.portions = self.portions, parts
+        return before < self._rows
 
     def word_vectors(
         self,
@@ -255,25 +286,56 @@ class HuggingFaceEncoder:
         return self._pooled(rows, rows.units, self._layers(layers), pooling)
 
     def _pooled(self, layout: Readable, spans: Spans, layers: tuple[int, ...], pooling: Pooling) -> Floats:
-        """Pool these spans over the fewest rows, in the order given. Shape: (layers, spans, d)."""
+        """Pool these spans over the fewest rows, in the order given. Shape: (layers, spans, d).
+
+        Where memory does not suffice all begins anew in smaller batches: one call, one plan.
+        """
         out = np.empty((len(layers), len(spans), self.width), np.float32)
+        while (large := self._read_into(out, layout, spans, layers, pooling)) is not None:
+            self._halve_batches(layout, large)
+        return out
+
+    def _halve_batches(self, layout: Readable, rows: Longs) -> None:
+        """Half as many pieces at a time from here on, since these rows did not fit."""
+        free()
+        if len(rows) == 1:
+            length = int(layout.lengths[rows[0]])
+            text = self.tokenizer.decode(layout.rows(rows, self.reader.pad)[0][0], skip_special_tokens=True)
+            raise LackOfMemory(
+                f"not enough memory for one row of {length} pieces, which begins {text[:60]!r}",
+                where=self.name,
+                remedy="--max-length cuts longer ones; or more memory, or a smaller encoder",
+            )
+        before, self.batch_tokens = self.batch_tokens, self.batch_tokens // 2
+        say(f"not enough memory for {before} pieces at a time: {self.batch_tokens} from here on")
+        note("batch", str(self.batch_tokens))
+
+    def _read_into(
+        self, out: Floats, layout: Readable, spans: Spans, layers: tuple[int, ...], pooling: Pooling
+    ) -> Longs | None:
+        """Fill in the vectors of these spans; returns the rows that did not fit into memory, if any."""
         order = np.argsort(spans.sentence, kind="stable")
         used, first, count = np.unique(spans.sentence[order], return_index=True, return_counts=True)
         with self._still(), bar("encoding", len(used), "sentences") as advance:
             for chosen in batches(layout.lengths[used], self.batch_tokens):
-                pieces, mask = layout.rows(used[chosen], self.reader.pad)
                 row, place = ragged(first[chosen], count[chosen])
                 asked = order[place]
-                taken = bags(
-                    row, spans.start[asked], spans.end[asked], width=pieces.shape[1], pooling=pooling
-                )
-                kinds = layout.kinds(used[chosen])
-                segments = None if kinds is None else torch.from_numpy(kinds)
-                inputs = self._inputs(torch.from_numpy(pieces), torch.from_numpy(mask), segments)
-                for level, vectors in enumerate(self._run(inputs, layers, _pooler(taken))):
-                    out[level, asked] = vectors.float().cpu().numpy()
+                try:
+                    pieces, mask = layout.rows(used[chosen], self.reader.pad)
+                    taken = bags(
+                        row, spans.start[asked], spans.end[asked], width=pieces.shape[1], pooling=pooling
+                    )
+                    kinds = layout.kinds(used[chosen])
+                    segments = None if kinds is None else torch.from_numpy(kinds)
+                    inputs = self._inputs(torch.from_numpy(pieces), torch.from_numpy(mask), segments)
+                    for level, vectors in enumerate(self._run(inputs, layers, _pooler(taken))):
+                        out[level, asked] = vectors.float().cpu().numpy()
+                except Exception as error:
+                    if not out_of_memory(error):
+                        raise
+                    return used[chosen]
                 advance(len(chosen))
-        return out
+        return None
 
     # --------------------------------------------------------------------------------- the network
 

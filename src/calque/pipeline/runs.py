@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 import calque
+from calque.circumstances import circumstances
 from calque.encoders.aligned import AlignedEncoder
 from calque.encoders.cached import CachedEncoder
 from calque.encoders.encoder import EncoderOptions
@@ -70,12 +71,15 @@ class Running:
 @contextmanager
 def running(recipe: Recipe, out: Path, *, overwrite: bool = False) -> Iterator[Running]:
     """A run folder that appears whole, with its recipe, environment and cost, or not at all."""
-    with run_folder(out, recipe.digest(), recipe.verb, overwrite=overwrite) as folder:
+    with (
+        circumstances() as met,
+        run_folder(out, recipe.digest(), recipe.verb, overwrite=overwrite) as folder,
+    ):
         run = Running(folder)
         with run.stage("total"):
             yield run
         recipe.save(folder / "recipe.toml")
-        write_json(folder / "environment.json", environment())
+        write_json(folder / "environment.json", environment() | ({"met": dict(met)} if met else {}))
         write_json(folder / "cost.json", {"seconds": run.seconds, "peak_memory_mb": peak_memory()})
 
 
@@ -142,8 +146,27 @@ def environment() -> dict[str, Any]:
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
         "threads": torch.get_num_threads(),
+        "cpu": {"kind": cpu_kind(), "instructions": torch.backends.cpu.get_cpu_capability()},
+        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+        "blas": blas(),
         "packages": versions,
     }
+
+
+def cpu_kind() -> str:
+    """The processor by name, where the system says it: matrix products are computed differently on others."""
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def blas() -> str:
+    """The library of linear algebra that numpy was built with; torch has its own."""
+    built: Any = np.show_config(mode="dicts")
+    held = built["Build Dependencies"]["blas"]
+    return f"{held.get('name')} {held.get('version')}"
 
 
 _STATUS, _FORGET = Path("/proc/self/status"), Path("/proc/self/clear_refs")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from calque.align.continual import ContinualAlignment
+from calque.circumstances import circumstances
 from calque.encoders.aligned import AlignedEncoder
 from calque.encoders.bylanguage import LanguageEncoders, PieceReader
 from calque.encoders.encoder import HuggingFaceEncoder
@@ -85,7 +86,8 @@ def transfer(
     job = _Job.of(recipe, device, dict(save_every=save_every, tensorboard=tensorboard))
     run = Path(out)
     if not is_done(run, job.recipe.digest(), overwrite=overwrite):
-        job.run(run, overwrite)
+        with circumstances():
+            job.run(run, overwrite)
     return TransferRun(run, load_results(run / "results.jsonl"), read_json(run / "artifacts" / DATA))
 
 

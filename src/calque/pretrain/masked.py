@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
+from torch.utils.checkpoint import checkpoint
 
+from calque.encoders.memory import halving, portions
 from calque.encoders.spans import batches
 from calque.errors import BadInput, BadSetting
 from calque.pretrain.masking import NOT_ASKED, Masker
@@ -80,6 +83,7 @@ class MaskedLanguageModel:
         }
         self.terms: Sequence[GradientTerm] = ()
         self._counts = row_counts(texts, options)
+        self._portions, self._rows = 1, 0
 
     def batches(self, epoch: int) -> Sequence[MaskedBatch]:
         """As many rows as all texts have, but languages in the proportion asked for."""
@@ -106,10 +110,27 @@ class MaskedLanguageModel:
         name = "paired" if held.paired else "masked"
         if not len(mine):
             return Taken({name: torch.zeros((), device=crew.device)}, 0)
-        part = shown.take(mine)
-        guessed, right = guess(held.model, part._replace(pieces=hidden.pieces[mine]), hidden.labels[mine])
-        loss = cross_entropy(guessed.float(), right, reduction="sum") / count
+        part, labels = shown.take(mine)._replace(pieces=hidden.pieces[mine]), hidden.labels[mine]
+        loss = self._summed(held.model, part, labels) / count
         return Taken({name: loss}, int(part.there.sum()))
+
+    def _summed(self, model: Any, shown: Shown, labels: Longs) -> torch.Tensor:
+        """The summed loss over all hidden pieces of these rows."""
+        self._rows = len(labels)
+
+        def summed(rows: slice) -> torch.Tensor:
+            guessed, right = guess(model, shown.take(rows), labels[rows])
+            return cross_entropy(guessed.float(), right, reduction="sum")
+
+        if self._portions == 1:
+            return summed(slice(None))
+        parts = portions(self._rows, self._portions)
+        return torch.stack([checkpoint(summed, rows, use_reentrant=False) for rows in parts]).sum()
+
+    def read_in(self, parts: int) -> bool:
+        """Batches go through the model in parts, with the same loss."""
+        before, self._portions = self._portions, parts
+        return before < self._rows
 
     def state(self) -> dict[str, torch.Tensor]:
         return {}
@@ -197,6 +218,13 @@ class MaskedScore:
     count: int
 
 
+def _scored(model: Any, shown: Shown, labels: Longs, rows: slice) -> tuple[int, float, Longs]:
+    """Right guesses in these rows, their summed loss, and the right pieces. Shape: (hidden,)."""
+    guessed, right = guess(model, shown.take(rows), labels[rows])
+    loss = float(cross_entropy(guessed.float(), right, reduction="sum"))
+    return int((guessed.argmax(1) == right).sum()), loss, right.cpu().numpy()
+
+
 @torch.no_grad()
 def masked_score(held: Learned, *, seed: int = 0) -> MaskedScore:
     """Hide pieces of a text and let its model guess them."""
@@ -207,10 +235,10 @@ def masked_score(held: Learned, *, seed: int = 0) -> MaskedScore:
         rng = np.random.default_rng((seed, number))
         shown = held.text.shown(rows, model.config.pad_token_id, rng)
         hidden = held.masker.hide(shown.pieces, rng)
-        guessed, right = guess(model, shown._replace(pieces=hidden.pieces), hidden.labels)
-        hits += int((guessed.argmax(1) == right).sum())
-        losses += float(cross_entropy(guessed.float(), right, reduction="sum"))
-        asked.append(right.cpu().numpy())
+        shown = shown._replace(pieces=hidden.pieces)
+        for part in halving(partial(_scored, model, shown, hidden.labels), len(rows)):
+            hits, losses = hits + part[0], losses + part[1]
+            asked.append(part[2])
     model.train(was_training)
     every = np.concatenate(asked)
     if not len(every):

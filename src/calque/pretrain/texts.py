@@ -34,7 +34,7 @@ class Shown(NamedTuple):
     kinds: Longs | None = None
     places: Longs | None = None
 
-    def take(self, rows: Longs) -> Shown:
+    def take(self, rows: Longs | slice) -> Shown:
         """Some of the rows."""
         kinds, places = (None if one is None else one[rows] for one in (self.kinds, self.places))
         return Shown(self.pieces[rows], self.there[rows], kinds, places)

@@ -89,12 +89,15 @@ def _computed(cell: Cell, asked: Asked, folder: Path) -> None:
 
 @contextmanager
 def _threads(count: int) -> Iterator[None]:
+    """So many threads for torch, and for libraries with threads of their own, loaded by now or later."""
     import torch
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:
-        yield
+        with threadpool_limits(count), _environment(OMP_NUM_THREADS=str(count)):
+            yield
     finally:
         torch.set_num_threads(before)
 

@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import torch
 
-from calque.errors import BadInput, BadSetting, MissingExtra, TrainingStopped
+from calque.circumstances import note
+from calque.encoders.memory import PORTIONS, free, out_of_memory
+from calque.errors import BadInput, BadSetting, LackOfMemory, MissingExtra, TrainingStopped
 from calque.files import write_text
 from calque.progress import bar, say
 from calque.training.checkpoint import (
@@ -138,6 +140,10 @@ class Task(Protocol):
 
     def load_state(self, state: Mapping[str, torch.Tensor]) -> None: ...
 
+    def read_in(self, parts: int) -> bool:
+        """Read batches in so many parts, with the same losses; False where the last one had fewer rows."""
+        ...
+
 
 @dataclass(frozen=True)
 class TrainLog:
@@ -216,6 +222,7 @@ class _Trainer:
         self.optimiser = adam
         self.scaler = torch.amp.GradScaler(enabled=self.accelerator.mixed_precision == "fp16")
         self.position = Position()
+        self.portions = 1
         self.recent: dict[str, deque[float]] = {}
         self.began = time.monotonic()
 
@@ -228,6 +235,8 @@ class _Trainer:
             self._resume()
         total = self._total()
         history = self._history()
+        if history and history[-1].get(PORTIONS, 1) > 1:
+            self._read_in(history[-1][PORTIONS])
         writer = self._tensorboard()
         with bar("training", total, "steps", done=self.position.step) as advance:
             for group in self._groups(total):
@@ -273,7 +282,7 @@ class _Trainer:
         factor = rate(self.options.schedule, step, warmup=warm, total=total)
         for some in self.optimiser.param_groups:
             some["lr"] = self.options.learning_rate * factor
-        losses, watched, units = self._backward(group)
+        losses, watched, units = self._fitting(group)
         self._check_finite(losses)
         self.crew.sum_gradients(list(self.parameters.values()))
         self.scaler.unscale_(self.optimiser)
@@ -292,7 +301,50 @@ class _Trainer:
             "rate": self.options.learning_rate * factor,
             "units": units,
             "seconds": round(time.monotonic() - began, 4),
-        }
+        } | ({PORTIONS: self.portions} if self.portions > 1 else {})
+
+    def _fitting(self, group: Sequence[Any]) -> tuple[dict[str, float], dict[str, float], int]:
+        """As `_backward`, begun anew with smaller parts of a batch until memory suffices."""
+        random, state = self._random(), dict(self.task.state())
+        while True:
+            try:
+                return self._backward(group)
+            except Exception as error:
+                if not out_of_memory(error):
+                    raise
+            self.optimiser.zero_grad()
+            free()
+            self._halve()
+            self._set_random(*random)
+            self.task.load_state(state)
+
+    def _halve(self) -> None:
+        """Read batches in twice as many parts from here on."""
+        # Others wait for this process in the midst of a step: it cannot begin anew.
+        before = self.portions
+        if self.crew.size > 1 or not self._read_in(2 * before):
+            raise LackOfMemory(
+                f"not enough memory for step {self.position.step + 1}, read in {before} parts",
+                where=self.folder,
+                remedy="a smaller --batch with as much more --accumulate, a smaller --max-length, or --lora",
+            )
+        say(f"not enough memory: batches are read in {self.portions} parts from here on")
+
+    def _read_in(self, parts: int) -> bool:
+        """Whether that makes parts smaller than they were."""
+        smaller, self.portions = self.task.read_in(parts), parts
+        note(PORTIONS, str(parts))
+        return smaller
+
+    def _random(self) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Where the random numbers of this process stand."""
+        cuda = self.crew.device.type == "cuda"
+        return torch.get_rng_state(), torch.cuda.get_rng_state(self.crew.device) if cuda else None
+
+    def _set_random(self, cpu: torch.Tensor, cuda: torch.Tensor | None) -> None:
+        torch.set_rng_state(cpu)
+        if cuda is not None:
+            torch.cuda.set_rng_state(cuda, self.crew.device)
 
     def _backward(self, group: Sequence[Any]) -> tuple[dict[str, float], dict[str, float], int]:
         """Gradients of a group of batches, and what they say, over all processes."""

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from calque.circumstances import note
 from calque.encoders.bylanguage import PieceReader
 from calque.encoders.cached import CachedEncoder
 from calque.files import cache_limit
@@ -23,6 +24,9 @@ from calque.transfer.learning import Auxiliary, Material, Prepared, TransferTask
 from calque.transfer.task import Labels, Reading, Task
 from calque.transfer.vectors import Kept, Live, Space, Vectors
 from calque.types import Doubles, Items, Pooling
+
+#: Vectors of frozen encoders that are kept on disk while they are used, whatever the size of the cache.
+KEPT = 2e9
 
 
 class Regime(Choice):
@@ -105,11 +109,12 @@ class Learner:
         if self.regime is Regime.FINETUNE:
             return Live(encoder, prepared.inputs, self.space, self.pooling)
         size = len(prepared.inputs.rows.units) * len(self.space.layers) * self.encoder.width * 2
-        if size > cache_limit():
+        if size > max(KEPT, cache_limit()):
             say(
                 f"vectors of {size / 1e9:,.0f} GB do not fit the cache (CALQUE_CACHE_GB): "
                 "they are computed for each batch"
             )
+            note("vectors", "each-batch")  # of other batches, and not rounded
             return Live(encoder, prepared.inputs, self.space, self.pooling, frozen=True)
         return Kept(CachedEncoder(encoder), prepared.inputs, self.space, self.pooling, encoder.device)
 

@@ -16,7 +16,7 @@ from calque.training.crew import Crew
 from calque.training.loop import GradientTerm, Taken
 from calque.transfer.heads import TaskModel
 from calque.transfer.inputs import Inputs
-from calque.transfer.vectors import Vectors
+from calque.transfer.vectors import Live, Vectors
 from calque.types import Flags, Longs
 
 #: Units, padding included, that are decoded at once.
@@ -183,6 +183,12 @@ class TransferTask:
     def load_state(self, state: Mapping[str, torch.Tensor]) -> None:
         if self.auxiliary is not None:
             self.auxiliary.load_state(state)
+
+    def read_in(self, parts: int) -> bool:
+        """The encoders that are trained read a batch in parts; kept vectors are read by none."""
+        live = [material.vectors for material in self.materials if isinstance(material.vectors, Live)]
+        encoders = {id(one.encoder): one.encoder for one in live}
+        return any([encoder.read_in(parts) for encoder in encoders.values()])
 
 
 @torch.no_grad()
