@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields, replace
 from pathlib import Path
@@ -170,16 +171,31 @@ def save_items(folder: Path, items: Items) -> str:
 
 def load_items(folder: Path, digest: str) -> Items:
     """Read per-item statistics by digest."""
+    from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
-    path = folder / f"{digest}.safetensors"
+    path = items_path(folder, digest)
     if not path.is_file():
         raise BadInput("no such items file", where=path)
     if not file_digest(path).startswith(digest):
         raise BadInput("is damaged: it is named by what it held", where=path, remedy="measure again")
-    columns = load_file(path)
+    try:
+        columns = load_file(path)
+        cluster = columns["cluster"]
+    except (SafetensorError, KeyError, ValueError) as error:
+        raise BadInput(f"not an items file: {error}", where=path, remedy="measure again") from None
     return Items(
         {name[4:]: column for name, column in columns.items() if name.startswith("key.")},
-        columns["cluster"],
+        cluster,
         {name[6:]: column for name, column in columns.items() if name.startswith("value.")},
     )
+
+
+_DIGEST = re.compile(r"[0-9a-f]{8,64}")
+
+
+def items_path(folder: Path, digest: str) -> Path:
+    """Where items of this digest lie; results come from files, and what they name must stay in the folder."""
+    if not _DIGEST.fullmatch(digest):
+        raise BadInput(f"not the name of an items file: {digest!r}", where=folder)
+    return folder / f"{digest}.safetensors"

@@ -111,13 +111,13 @@ def test_sharded_weights(tmp_path: Path) -> None:
         HuggingFaceEncoder.load(str(tmp_path))
 
 
-@pytest.mark.parametrize("name", ["./nowhere", "/nowhere/at/all", "~/no-such-encoder", "nowhere/"])
+@pytest.mark.parametrize("name", ["./nowhere", "/nowhere/at/all", "~/no-such-encoder", "nowhere/", "a name", "a/b/c"])
 def test_a_missing_directory(name: str) -> None:
     with pytest.raises(BadInput, match="no such directory"):
         model_directory(name)
 
 
-@pytest.mark.parametrize("name", ["bert-base-nope", "some/encoder", "a name", "a/b/c"])
+@pytest.mark.parametrize("name", ["bert-base-nope", "some/encoder"])
 def test_a_hub_name_that_cannot_be_had(name: str) -> None:
     with pytest.raises(BadInput, match=r"the hub did not give it.*check the spelling"):
         HuggingFaceEncoder.load(name, EncoderOptions())

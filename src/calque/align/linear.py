@@ -204,14 +204,15 @@ class Spool:
         for block in blocks:
             self._files.append(folder / f"{len(self._files)}.npy")
             _check_room(folder, block.source.size * 4)
-            np.save(self._files[-1], np.stack([block.source, block.target], 1).astype(np.float16))
+            both = np.stack([block.source, block.target], 1).astype(np.float16)
+            np.save(self._files[-1], both, allow_pickle=False)
 
     def stream(self, place: int) -> Stream:
         """Passes over one layer."""
 
         def pass_over() -> Iterator[tuple[Floats, Floats]]:
             for file in self._files:
-                moving, held = np.load(file, mmap_mode="r")[place].astype(np.float32)
+                moving, held = np.load(file, mmap_mode="r", allow_pickle=False)[place].astype(np.float32)
                 yield moving, held
 
         return pass_over

@@ -2,40 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import difflib
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from calque.encoders.bundled import BUNDLED
+from calque.encoders.specs import by_language, is_by_language
 from calque.errors import BadInput
 from calque.files import file_digest, read_json, text_digest
 
 _WANTED = ["config.json", "model*.safetensors", "model.safetensors.index.json", "tokenizer*", "vocab*",
            "special_tokens_map.json", "added_tokens.json", "merges.txt", "*.spm", "*.model"]  # fmt: skip
+_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?", re.ASCII)
+_NAMES = "a model directory, or OWNER/MODEL on the hub (a name that begins with a folder here is a path)"
+ADAPTER = "adapter_config.json"
+_SHARD = re.compile(r"[\w.-]+\.safetensors", re.ASCII)
+#: Folders that calque's own examples write into: nothing in them is looked for elsewhere.
+RUNS = frozenset({"runs"})
 _TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model", "*.spm")
 
 
 def model_directory(name: str, revision: str | None = None) -> Path:
-    """The directory of a model: a path is taken as it is, anything else is a name on the hub."""
+    """The directory of a model: a path is taken as it is, what can be no path is a name on the hub."""
     path = Path(name).expanduser()
-    if path.exists() or name.startswith((".", "/", "~")) or name.endswith("/"):
+    if path.exists() or not may_be_on_hub(name):
         if not path.is_dir():
-            raise BadInput("no such directory", where=name)
+            raise BadInput("no such directory", where=name, remedy=_beside(path))
     else:
         path = _from_hub(name, revision)
     _check(path)
     return path
 
 
-def _from_hub(name: str, revision: str | None) -> Path:
+def may_be_on_hub(name: str) -> bool:
+    """Whether what is not here can be a name on the hub, MODEL or OWNER/MODEL; a mistyped path is not asked for.
+
+    >>> may_be_on_hub("bert-base-multilingual-cased"), may_be_on_hub("./modle"), may_be_on_hub("runs/alinged")
+    (True, False, False)
+    """
+    owner, _, rest = name.rpartition("/")
+    local = owner in RUNS or (bool(owner) and Path(owner).is_dir())
+    return bool(_HUB_NAME.fullmatch(name)) and bool(rest) and not local
+
+
+def _beside(path: Path) -> str:
+    """The folder that was meant, by its name."""
+    there = [one.name for one in path.parent.iterdir() if one.is_dir()] if path.parent.is_dir() else []
+    meant = difflib.get_close_matches(path.name, there, 1)
+    return f"did you mean {path.parent / meant[0]}?" if meant else _NAMES
+
+
+def fetched_before(spec: str, revision: str | None) -> str:
+    """A name that stands in a file and was not given by a person: nothing is fetched for it.
+
+    What is a name on the hub becomes its folder in the cache; everything else stays.
+    """
+    if is_by_language(spec):
+        return ",".join(f"{code}={fetched_before(one, revision)}" for code, one in by_language(spec).items())
+    known = spec in BUNDLED or Path(spec).expanduser().exists() or not may_be_on_hub(spec)
+    return spec if known else str(_from_hub(spec, revision, fetch=False))
+
+
+def _from_hub(name: str, revision: str | None, *, fetch: bool = True) -> Path:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError
 
+    which = {"allow_patterns": _WANTED, "ignore_patterns": ["*/*"], "local_files_only": not fetch}
     try:
-        return Path(
-            snapshot_download(name, revision=revision, allow_patterns=_WANTED, ignore_patterns=["*/*"])
-        )
+        return Path(snapshot_download(name, revision=revision, **which))
     except (HfHubHTTPError, OSError, ValueError) as error:
+        if not fetch:
+            raise BadInput(
+                "is named by a file and was never fetched here; only what a person names is",
+                where=name,
+                remedy=f"if you trust it: hf download {name}",
+            ) from None
         raise BadInput(
             f"no directory of this name, and the hub did not give it ({type(error).__name__})",
             where=name,
@@ -58,6 +102,31 @@ def _check(path: Path) -> None:
         raise BadInput(
             "no tokenizer files", where=path, remedy="tokenizer.save_pretrained into the directory"
         )
+    _check_alone(path)
+
+
+def _check_alone(path: Path) -> None:
+    """Refuse what would bring in other weights than those that are looked at, or code from a hub."""
+    if (path / ADAPTER).is_file():
+        raise BadInput(
+            f"{ADAPTER}: an adapter lies beside the weights, and would change them or not as peft is installed",
+            where=path,
+            remedy="merge it with peft's merge_and_unload and save the model, or remove it",
+        )
+    config = read_json(path / "config.json")
+    for name, value in _settings(config):
+        if name == "transformers_weights":
+            raise BadInput(f"names other weights, {value!r}", where=path / "config.json", remedy="remove it")
+        if name.endswith("_implementation") and "/" in str(value):
+            raise BadInput(f"names code on a hub, {value!r}", where=path / "config.json", remedy="remove it")
+
+
+def _settings(held: Any) -> Iterator[tuple[str, Any]]:
+    """All names with their values, those inside others too."""
+    if isinstance(held, Mapping):
+        yield from ((str(name), value) for name, value in held.items())
+    for one in held.values() if isinstance(held, Mapping) else held if isinstance(held, list) else ():
+        yield from _settings(one)
 
 
 def weight_files(path: Path) -> list[Path]:
@@ -67,11 +136,23 @@ def weight_files(path: Path) -> list[Path]:
         return [single]
     if not index.is_file():
         return []
-    files = [path / name for name in sorted(set(read_json(index)["weight_map"].values()))]
+    files = [path / name for name in _shards(index)]
     for file in files:
         if not file.is_file():
             raise BadInput("named in model.safetensors.index.json, but not here", where=file)
     return files
+
+
+def _shards(index: Path) -> list[str]:
+    """The files that an index names: safetensors in its own folder, nothing elsewhere."""
+    held = read_json(index)
+    found = held.get("weight_map") if isinstance(held, dict) else None
+    names = list(found.values()) if isinstance(found, dict) else []
+    wrong = [one for one in names if not (isinstance(one, str) and _SHARD.fullmatch(one))]
+    if wrong or not names:
+        told = f"names {wrong[0]!r}" if wrong else "names no file"
+        raise BadInput(f"{told}, where weights in this folder are expected", where=index)
+    return sorted(set(names))
 
 
 def weights_digest(path: Path) -> str:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calque.errors import BadInput, BadSetting
+from calque.text.lines import Bounded, bounded
 from calque.types import Floats, Longs, Vocabulary
 
 _FASTTEXT_MAGIC = (793712314).to_bytes(4, "little")
@@ -126,7 +127,7 @@ def read_vec(path: Path | str, *, limit: int | None = None) -> WordTable:
 def _open(path: Path) -> IO[bytes]:
     with path.open("rb") as handle:
         zipped = handle.read(2) == b"\x1f\x8b"
-    return gzip.open(path, "rb") if zipped else path.open("rb")  # type: ignore[return-value]
+    return bounded(gzip.GzipFile(path), path) if zipped else path.open("rb")
 
 
 def _read_text(path: Path, limit: int | None) -> WordTable:
@@ -181,7 +182,7 @@ def _numbers(text: bytes) -> Floats | None:
 def _mapped(path: Path) -> Iterator[bytes | mmap.mmap]:
     """A file's bytes, read as they are needed unless it is gzipped."""
     with _open(path) as handle:
-        if isinstance(handle, gzip.GzipFile) or path.stat().st_size == 0:
+        if isinstance(handle.raw, Bounded) or path.stat().st_size == 0:  # type: ignore[attr-defined]
             yield handle.read()
         else:
             with mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) as data:

@@ -12,7 +12,7 @@ import torch
 from calque.encoders.aligned import AlignedEncoder
 from calque.encoders.bylanguage import LanguageEncoders, PieceReader
 from calque.encoders.encoder import EncoderOptions, HuggingFaceEncoder, choose_device, choose_dtype
-from calque.encoders.hub import model_directory, weights_digest
+from calque.encoders.hub import fetched_before, model_directory, weights_digest
 from calque.encoders.open import open_encoder
 from calque.errors import BadInput, BadSetting
 from calque.files import file_digest, finished, read_json, text_digest, write_json
@@ -144,7 +144,7 @@ def read_by(encoder: Encoder) -> PieceReader:
 
 def _own(folder: Path, told: Mapping[str, Any], options: EncoderOptions) -> TaskModelFolder:
     if told["regime"] == Regime.FEATURES.value:
-        encoder = open_encoder(told["encoder"], options)
+        encoder = open_encoder(fetched_before(told["encoder"], options.revision), options)
         if encoder.fingerprint != told["fingerprint"]:
             raise BadInput(
                 f"its encoder {told['encoder']} is not the one it was trained over",

@@ -16,7 +16,7 @@ from calque.report.parts import About, Example, Grid, Sense, mapping, pair_of, r
 from calque.report.pictures import Heatmap, Histogram, Projection, Scatter
 from calque.report.tasks import VARIANTS, Metric, Task, metric_of, task_of
 from calque.report.transfer import PREFIX, Comparison, Study, Trained, trained
-from calque.store import load_results
+from calque.store import items_path, load_results
 from calque.text.languages import language_name
 from calque.types import Result
 
@@ -224,9 +224,10 @@ class Run:
 
     def items_of(self, results: Sequence[Result]) -> Path:
         """Where the items of these results lie."""
-        names = [f"{r.items}.safetensors" for r in results if r.items is not None][:1]
+        named = next((r.items for r in results if r.items is not None), None)
         held = [folder / "items" for folder in (self.folder, *self.beside)]
-        return next((one for one in held if self.beside and names and (one / names[0]).is_file()), held[0])
+        there = (one for one in held if self.beside and named and items_path(one, named).is_file())
+        return next(there, held[0])
 
     @property
     def verb(self) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 from calque.report.collect import Panel
 from calque.stats.intervals import Interval, resamples
 from calque.stats.significance import paired
-from calque.store import load_items
+from calque.store import items_path, load_items
 from calque.types import Doubles, Items, Longs, Result
 
 
@@ -161,7 +161,7 @@ def _items(panel: Panel, encoder: str, layer: int | None) -> Items | None:
     score = panel.score(encoder, layer)
     if score is None or score.items is None or panel.items is None:
         return None
-    if not (panel.items / f"{score.items}.safetensors").is_file():
+    if not items_path(panel.items, score.items).is_file():
         return None
     items = load_items(panel.items, score.items)
     values = items.values.get(panel.directions[0])

@@ -258,6 +258,8 @@ class _Planner:
     def _file(self, given: object, where: str) -> str:
         """A path of the recipe as it stands in settings; what is not there is a mistake."""
         name = str(given)
+        if self._escapes(name, where):
+            return name
         if name.startswith("hf:"):
             return name
         if name.startswith("world:"):
@@ -271,6 +273,18 @@ class _Planner:
             self.mistakes.append(f"{where}: no such file: {name}")
             return name
         return f"file://{path}"
+
+    def _escapes(self, name: str, where: str) -> bool:
+        """Whether a name means what is calque's own to say, or leads out of the folder that it names."""
+        begin, told, path = name.partition(":")
+        inside = begin in ("data", "world") and bool(told)
+        out = inside and (Path(path).is_absolute() or ".." in Path(path).parts or path.startswith("~"))
+        own = "cell://" in name or "file://" in name
+        if out:
+            self.mistakes.append(f"{where}: {name} leads out of its folder; give the file's own path")
+        if own:
+            self.mistakes.append(f"{where}: {name}: cell:// and file:// are not for recipes; give a path")
+        return out or own
 
     def _world(self, where: str) -> str:
         if self.recipe.world is None:
@@ -307,6 +321,8 @@ class _Planner:
         )
 
     def _place(self, name: str, where: str) -> str:
+        if self._escapes(name, where):
+            return name
         if name.startswith(("world:", "data:")):
             return self._file(name, where)
         path = self.study.base / Path(name).expanduser()

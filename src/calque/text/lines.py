@@ -15,6 +15,52 @@ from typing import IO, Any, cast
 from calque.errors import BadInput, MissingExtra
 
 _CHUNK = 1 << 17
+#: A packed file may hold any amount, and is read piece by piece; no line of it may be longer than this, and
+#: what has to be read whole no larger than this, or this many times the file.
+LONGEST_LINE, LARGEST, RATIO = 1 << 28, 1 << 30, 100
+#: Of .zst so little at a time: 4 packed bytes can stand for 128 KiB.
+_PACKED = 1 << 12
+
+
+class Bounded(io.RawIOBase):
+    """Unpacked bytes, refused where they would fill the memory: a small file can stand for any number."""
+
+    def __init__(self, packed: Any, path: Path) -> None:
+        self._inner, self._path = packed, path
+        self._line = self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def close(self) -> None:
+        self._inner.close()
+        super().close()
+
+    def readinto(self, buffer: Any) -> int:
+        size: int = self._inner.readinto(buffer)
+        end = bytes(buffer[:size]).rfind(b"\n")
+        self._line = size - end - 1 if end >= 0 else self._line + size
+        self._position += size
+        self._check(self._line, LONGEST_LINE, "a line")
+        return size
+
+    def readall(self) -> bytes:
+        """All that is left at once."""
+        parts, most = [], max(LARGEST, RATIO * self._path.stat().st_size)
+        while part := self._inner.read(_CHUNK):
+            parts.append(part)
+            self._position += len(part)
+            self._check(self._position, most, "more")
+        return b"".join(parts)
+
+    def _check(self, size: int, most: int, what: str) -> None:
+        if size > most:
+            raise BadInput(
+                f"unpacked it holds {what} of over {most >> 20} MiB", where=self._path, remedy="unpack it first"
+            )
 
 
 class _ZstdFile(io.RawIOBase):
@@ -50,7 +96,7 @@ class _ZstdFile(io.RawIOBase):
 
     def _unpack(self) -> bool:
         """Unpack some more; False at the end."""
-        self._packed = self._packed or self._file.read(_CHUNK)
+        self._packed = self._packed or self._file.read(_PACKED)
         if not self._packed:
             if self._frame is not None:
                 raise EOFError("it was cut short")
@@ -72,10 +118,15 @@ def _broken() -> tuple[type[Exception], ...]:
 
 _OPENERS: dict[str, Callable[[Path], Any]] = {
     "": lambda path: path.open("rb"),
-    ".gz": gzip.GzipFile,
-    ".xz": lzma.LZMAFile,
-    ".zst": lambda path: io.BufferedReader(_ZstdFile(path), _CHUNK),
+    ".gz": lambda path: bounded(gzip.GzipFile(path), path),
+    ".xz": lambda path: bounded(lzma.LZMAFile(path), path),
+    ".zst": lambda path: bounded(io.BufferedReader(_ZstdFile(path), _CHUNK), path),
 }
+
+
+def bounded(packed: Any, path: Path) -> io.BufferedReader:
+    """An open packed file that cannot fill the memory."""
+    return io.BufferedReader(Bounded(packed, path), _CHUNK)
 
 
 def bare_suffix(path: str | Path) -> str:

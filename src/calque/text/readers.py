@@ -198,6 +198,8 @@ def _read_conllu(paths: Sequence[str], languages: tuple[str, str]) -> Iterator[R
 
 # ---------------------------------------------------------------------------------------------- tmx
 
+#: A translation unit is no larger than this, with all markup in it: what never ends would fill the memory.
+LARGEST_UNIT = 1 << 22
 #: Elements inside a segment whose content is formatting code, not text.
 _CODES = frozenset({"bpt", "ept", "it", "ph", "ut"})
 
@@ -246,7 +248,7 @@ def _units(path: str) -> Iterator[dict[str, str]]:
             "declares XML entities", where=path, line=parser.CurrentLineNumber, remedy="expand them"
         )
 
-    units = _Units()
+    units, given, ended = _Units(), 0, 0
     parser = expat.ParserCreate()
     parser.buffer_text = True
     parser.StartElementHandler, parser.EndElementHandler = units.start, units.end
@@ -257,7 +259,14 @@ def _units(path: str) -> Iterator[dict[str, str]]:
         try:
             while chunk := handle.read(1 << 16):
                 parser.Parse(chunk)
-                yield from units.take()
+                given += len(chunk)
+                if done := units.take():
+                    ended = given
+                    yield from done
+                elif given - ended > LARGEST_UNIT:
+                    raise BadInput(
+                        f"no translation unit in {LARGEST_UNIT >> 20} MiB", where=path, line=parser.CurrentLineNumber
+                    )
             parser.Parse(b"", True)
         except expat.ExpatError as error:
             told = expat.ErrorString(error.code)

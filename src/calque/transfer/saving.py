@@ -79,7 +79,8 @@ def _empty(encoder: HuggingFaceEncoder, kind: HeadKind, labels: Labels) -> Any:
         config.id2label = dict(enumerate(labels.names))
         config.label2id = {name: place for place, name in enumerate(labels.names)}
     with quiet():
-        return _auto(kind).from_config(config).to(encoder.device, encoder.dtype).eval()
+        made = _auto(kind).from_config(config, trust_remote_code=False)
+        return made.to(encoder.device, encoder.dtype).eval()
 
 
 def _auto(kind: HeadKind) -> Any:

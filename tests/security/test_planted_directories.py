@@ -1,0 +1,189 @@
+"""Directories from a stranger: nothing in them runs, whatever door they are opened by."""
+
+import pickle
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from planted import CODE, Traps, change
+
+from calque.encoders.aligned import AlignedEncoder
+from calque.encoders.encoder import EncoderOptions
+from calque.encoders.hub import model_directory, read_masked
+from calque.encoders.open import open_encoder, save_aligned
+from calque.errors import BadInput, CalqueError
+from calque.pipeline.taskmodels import opened_model
+from calque.store import load_array, load_items, load_pairs, save_pairs
+from calque.training.checkpoint import load_tensors
+from calque.types import Bitext, Sentences, WordPairs
+from tiny_encoders import bert, build
+
+SENTENCES = Sentences.of("en", [["the", "cat", "sat"], ["a", "dog"]])
+
+
+@pytest.fixture
+def traps(tmp_path: Path) -> Traps:
+    return Traps(tmp_path / "marks")
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    build("bert").save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def test_the_traps_are_live(tmp_path: Path, traps: Traps) -> None:
+    """Otherwise the tests below could not fail."""
+    pickle.loads(traps.pickle(tmp_path / "pickle").read_bytes())
+    torch.load(traps.archive(tmp_path / "archive"), weights_only=False)
+    np.load(traps.array(tmp_path / "array.npy"), allow_pickle=True)
+    np.load(traps.arrays(tmp_path / "arrays.npz"), allow_pickle=True)["arr_0"]
+    exec(traps.code(tmp_path / "code.py").read_text(encoding="utf-8"), {})
+    assert traps.sprung == ["archive", "array.npy", "arrays.npz", "code.py", "pickle"]
+
+
+def test_what_lies_beside_the_weights_is_left_alone(model: Path, traps: Traps) -> None:
+    """Pickles of every usual name, code that the settings name, modules of sentence-transformers."""
+    before = open_encoder(str(model)).word_vectors(SENTENCES, layers=[0, 3]).vectors
+    traps.surround(model)
+    opened = open_encoder(str(model), own=True)
+    np.testing.assert_array_equal(opened.word_vectors(SENTENCES, layers=[0, 3]).vectors, before)
+    assert traps.sprung == []
+
+
+def test_nor_for_a_language_model_a_task_model_or_an_aligned_one(
+    tmp_path: Path, traps: Traps
+) -> None:
+    whole, tokenizer = bert()
+    tokenizer.add_special_tokens({"mask_token": "[MASK]"})
+    whole.config.vocab_size = len(tokenizer)
+    for kind in ("MaskedLM", "SequenceClassification"):
+        folder = tmp_path / kind
+        getattr(transformers, f"BertFor{kind}")(whole.config).save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        traps.surround(folder)
+    read_masked(tmp_path / "MaskedLM")
+    opened_model(str(tmp_path / "SequenceClassification"), EncoderOptions())
+    inner = open_encoder(str(tmp_path / "MaskedLM"))
+    aligned = AlignedEncoder(inner, {}, "en", "mean", {}, {"method": "none"})
+    save_aligned(tmp_path / "aligned", aligned)
+    copied = {path.name for path in (tmp_path / "aligned").iterdir()}
+    assert not copied & set(CODE) and not [name for name in copied if name.endswith((".bin", ".pt", ".pkl"))]
+    traps.surround(tmp_path / "aligned")
+    open_encoder(str(tmp_path / "aligned"), own=True)
+    assert traps.sprung == []
+
+
+def only_pickled(model: Path, traps: Traps) -> None:
+    (model / "model.safetensors").unlink()
+    traps.archive(model / "pytorch_model.bin")
+
+
+def pickled_under_another_name(model: Path, traps: Traps) -> None:
+    traps.pickle(model / "model.safetensors")
+
+
+def archived_under_another_name(model: Path, traps: Traps) -> None:
+    traps.archive(model / "model.safetensors")
+
+
+def an_index_of_pickles(model: Path, traps: Traps) -> None:
+    (model / "model.safetensors").unlink()
+    traps.archive(model / "pytorch_model.bin")
+    change(model / "model.safetensors.index.json", weight_map={"embeddings.weight": "pytorch_model.bin"})
+
+
+def an_index_that_leads_elsewhere(model: Path, traps: Traps) -> None:
+    shutil.move(model / "model.safetensors", model.parent / "else.safetensors")
+    change(model / "model.safetensors.index.json", weight_map={"embeddings.weight": "../else.safetensors"})
+
+
+def an_architecture_in_code(model: Path, traps: Traps) -> None:
+    traps.surround(model)
+    change(model / "config.json", model_type="evil", architectures=["EvilModel"])
+
+
+def settings_that_name_weights(model: Path, traps: Traps) -> None:
+    traps.archive(model / "adapter_model.bin")
+    change(model / "config.json", transformers_weights="adapter_model.bin")
+
+
+def an_adapter_beside_the_weights(model: Path, traps: Traps) -> None:
+    traps.archive(model / "adapter_model.bin")
+    change(model / "adapter_config.json", peft_type="LORA", r=2, target_modules=["query"])
+
+
+def kernels_from_a_hub(model: Path, traps: Traps) -> None:
+    change(model / "config.json", attn_implementation="somebody/evil-kernels")
+
+
+DECEITS = [
+    only_pickled,
+    pickled_under_another_name,
+    archived_under_another_name,
+    an_index_of_pickles,
+    an_index_that_leads_elsewhere,
+    an_architecture_in_code,
+    settings_that_name_weights,
+    an_adapter_beside_the_weights,
+    kernels_from_a_hub,
+]
+
+
+@pytest.mark.parametrize("deceit", DECEITS)
+def test_a_directory_that_needs_trust_is_refused(
+    deceit: Callable[[Path, Traps], None], model: Path, traps: Traps
+) -> None:
+    deceit(model, traps)
+    for door in (open_encoder, lambda name: opened_model(name, EncoderOptions())):
+        with pytest.raises(BadInput):
+            door(str(model))  # type: ignore[operator]
+    with pytest.raises(BadInput):
+        read_masked(model_directory(str(model)))
+    assert traps.sprung == []
+
+
+# ---------------------------------------------------------------------------------- calque's own folders
+
+
+def test_arrays_of_objects_are_refused(tmp_path: Path, traps: Traps) -> None:
+    with pytest.raises(BadInput, match="not a readable array"):
+        load_array(traps.array(tmp_path / "x.npy"))
+    with pytest.raises(BadInput, match="not a readable array"):
+        load_array(traps.pickle(tmp_path / "y.npy"))
+    assert traps.sprung == []
+
+
+def test_a_folder_of_pairs_with_an_array_of_objects(tmp_path: Path, traps: Traps) -> None:
+    sides = [Sentences.of(code, [["a", "b"]]) for code in ("en", "de")]
+    where = np.zeros(1, np.int32)
+    pairs = WordPairs(
+        Bitext(sides[0], sides[1], np.ones(1, np.int64), "here", {}),
+        where, where, where, np.ones(1, np.float32), "by hand",
+    )  # fmt: skip
+    for name in ("links", "score", "line", "source.ids", "vocabulary.bytes", "vocabulary.offsets"):
+        save_pairs(tmp_path / "pairs", pairs)
+        traps.array(tmp_path / "pairs" / f"{name}.npy")
+        with pytest.raises(BadInput):
+            load_pairs(tmp_path / "pairs")
+    assert traps.sprung == []
+
+
+def test_a_checkpoint_and_items_that_are_pickles(tmp_path: Path, traps: Traps) -> None:
+    for name in ("weights.safetensors", "optimiser.safetensors"):
+        with pytest.raises(BadInput):
+            load_tensors(traps.archive(tmp_path / name))
+    traps.pickle(tmp_path / "0123456789abcdef.safetensors")
+    with pytest.raises(CalqueError):
+        load_items(tmp_path, "0123456789abcdef")
+    assert traps.sprung == []
+
+
+@pytest.mark.parametrize("digest", ["../secret", "/etc/passwd", "a/b", "", "..", "x" * 16])
+def test_items_are_named_by_digests_alone(tmp_path: Path, digest: str) -> None:
+    with pytest.raises(BadInput, match="not the name of an items file"):
+        load_items(tmp_path, digest)
