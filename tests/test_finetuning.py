@@ -112,7 +112,7 @@ def test_records_for_tensorboard_stay_with_the_encoder(
 ) -> None:
     class SummaryWriter:
         def __init__(self, folder: str) -> None:
-            self.file = Path(folder) / "events"
+            self.file = Path(folder) / "events.out.tfevents.1700000000.my-machine.17.0"
             self.file.parent.mkdir()
 
         def add_scalar(self, name: str, value: float, step: int) -> None:
@@ -123,7 +123,9 @@ def test_records_for_tensorboard_stay_with_the_encoder(
 
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", SimpleNamespace(SummaryWriter=SummaryWriter))
     align(str(bert), links / "train", out=tmp_path / "out", method="weak", tensorboard=True, **SMALL)
-    told = (tmp_path / "out" / "artifacts" / "tensorboard" / "events").read_text().splitlines()
+    (file,) = (tmp_path / "out" / "artifacts" / "tensorboard").iterdir()
+    assert file.name == "events.out.tfevents.0", "without the machine's name"
+    told = file.read_text().splitlines()
     assert "12 weak" in told and "1 unrelated cosine" in told
 
 

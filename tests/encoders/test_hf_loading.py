@@ -111,7 +111,9 @@ def test_sharded_weights(tmp_path: Path) -> None:
         HuggingFaceEncoder.load(str(tmp_path))
 
 
-@pytest.mark.parametrize("name", ["./nowhere", "/nowhere/at/all", "~/no-such-encoder", "nowhere/", "a name", "a/b/c"])
+@pytest.mark.parametrize(
+    "name", ["./nowhere", "/nowhere/at/all", "~/no-such-encoder", "nowhere/", "a name", "a/b/c"]
+)
 def test_a_missing_directory(name: str) -> None:
     with pytest.raises(BadInput, match="no such directory"):
         model_directory(name)

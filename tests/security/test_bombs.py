@@ -1,4 +1,4 @@
-"""Small files that stand for enormous ones, and translation memories that never end: refused, in little memory."""
+"""Small files that stand for enormous ones, and memories without end: refused in little memory."""
 
 import gzip
 import lzma
@@ -25,7 +25,7 @@ PACKERS: dict[str, Callable[[bytes], bytes]] = {
 
 
 def bomb(path: Path, part: bytes, times: int, before: bytes = b"", after: bytes = b"") -> Path:
-    """A packed file of a part again and again; packed files may stand one after the other in all three forms."""
+    """A packed file of a part again and again: all three forms may stand one after the other."""
     pack = PACKERS[path.suffix.removeprefix(".")]
     path.write_bytes(pack(before) + pack(part) * times + pack(after))
     return path
@@ -69,16 +69,14 @@ def test_many_lines_are_read_one_by_one(ending: str, tmp_path: Path) -> None:
 
 def test_zst_unpacks_little_by_little(tmp_path: Path) -> None:
     """One frame that unpacks by 30,000: no step may unpack all of it."""
-    path = bomb(tmp_path / "a.tsv.zst", bytes(3 << 30), 1)
-    assert path.stat().st_size < 400_000
+    path = bomb(tmp_path / "a.tsv.zst", bytes(1 << 30), 1)
+    assert path.stat().st_size < 200_000
     size, _ = growth(path)
     assert size < 1000
 
 
 @pytest.mark.parametrize("ending", list(PACKERS))
-def test_what_is_read_whole_is_bounded(
-    ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_read_whole_is_bounded(ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lines, "LARGEST", 1 << 20)
     monkeypatch.setattr(lines, "RATIO", 2)
     path = bomb(tmp_path / f"a.json.{ending}", b"\n" * (1 << 20), 3, b'{"data":\n[')
@@ -109,7 +107,7 @@ ENTITIES = {
     "a file": ('<!DOCTYPE tmx [<!ENTITY a SYSTEM "file:///etc/passwd">]>', "&a;"),
     "a page": ('<!DOCTYPE tmx [<!ENTITY a SYSTEM "http://127.0.0.1:9/a">]>', "&a;"),
     "a parameter": ('<!DOCTYPE tmx [<!ENTITY % a SYSTEM "file:///etc/passwd"> %a;]>', ""),
-    "parameters": ('<!DOCTYPE tmx [<!ENTITY % a "<!ENTITY b \'x\'>"> %a;]>', "&b;"),
+    "parameters": ("<!DOCTYPE tmx [<!ENTITY % a \"<!ENTITY b 'x'>\"> %a;]>", "&b;"),
 }
 
 
@@ -153,4 +151,7 @@ def test_a_translation_memory_without_end_is_refused(name: str, tmp_path: Path) 
 def test_a_large_translation_memory_is_read(tmp_path: Path) -> None:
     many = (UNIT.format("a " * 500) * 100).encode()
     path = bomb(tmp_path / "a.tmx.gz", many, 80, HEAD.format("").encode(), END.encode())
-    assert sum(1 for _ in read_pairs([str(path)], ("en", "de"))) == 8000 and readers.LARGEST_UNIT < 80 * len(many)
+    assert (
+        sum(1 for _ in read_pairs([str(path)], ("en", "de"))) == 8000
+        and 80 * len(many) > readers.LARGEST_UNIT
+    )

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from planted import CODE, Traps, change
+from tiny_encoders import bert, build
+from traps import CODE, Traps, change
 
 from calque.encoders.aligned import AlignedEncoder
 from calque.encoders.encoder import EncoderOptions
@@ -20,7 +21,6 @@ from calque.pipeline.taskmodels import opened_model
 from calque.store import load_array, load_items, load_pairs, save_pairs
 from calque.training.checkpoint import load_tensors
 from calque.types import Bitext, Sentences, WordPairs
-from tiny_encoders import bert, build
 
 SENTENCES = Sentences.of("en", [["the", "cat", "sat"], ["a", "dog"]])
 
@@ -55,9 +55,7 @@ def test_what_lies_beside_the_weights_is_left_alone(model: Path, traps: Traps) -
     assert traps.sprung == []
 
 
-def test_nor_for_a_language_model_a_task_model_or_an_aligned_one(
-    tmp_path: Path, traps: Traps
-) -> None:
+def test_nor_for_a_language_model_a_task_model_or_an_aligned_one(tmp_path: Path, traps: Traps) -> None:
     whole, tokenizer = bert()
     tokenizer.add_special_tokens({"mask_token": "[MASK]"})
     whole.config.vocab_size = len(tokenizer)

@@ -38,7 +38,7 @@ def model_directory(name: str, revision: str | None = None) -> Path:
 
 
 def may_be_on_hub(name: str) -> bool:
-    """Whether what is not here can be a name on the hub, MODEL or OWNER/MODEL; a mistyped path is not asked for.
+    """Whether a name can be one on the hub, MODEL or OWNER/MODEL; a mistyped path is not asked for.
 
     >>> may_be_on_hub("bert-base-multilingual-cased"), may_be_on_hub("./modle"), may_be_on_hub("runs/alinged")
     (True, False, False)
@@ -70,9 +70,9 @@ def _from_hub(name: str, revision: str | None, *, fetch: bool = True) -> Path:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError
 
-    which = {"allow_patterns": _WANTED, "ignore_patterns": ["*/*"], "local_files_only": not fetch}
+    which = {"allow_patterns": _WANTED, "ignore_patterns": ["*/*"]}
     try:
-        return Path(snapshot_download(name, revision=revision, **which))
+        return Path(snapshot_download(name, revision=revision, local_files_only=not fetch, **which))
     except (HfHubHTTPError, OSError, ValueError) as error:
         if not fetch:
             raise BadInput(
@@ -109,7 +109,7 @@ def _check_alone(path: Path) -> None:
     """Refuse what would bring in other weights than those that are looked at, or code from a hub."""
     if (path / ADAPTER).is_file():
         raise BadInput(
-            f"{ADAPTER}: an adapter lies beside the weights, and would change them or not as peft is installed",
+            f"{ADAPTER}: an adapter beside the weights, which would change them where peft is installed",
             where=path,
             remedy="merge it with peft's merge_and_unload and save the model, or remove it",
         )

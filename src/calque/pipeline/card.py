@@ -294,8 +294,8 @@ def code(value: Any) -> str:
     >>> code("query: "), code(0.1), code("a`b"), code("`")
     ('`"query: "`', '`0.1`', '``a`b``', '`` ` ``')
     """
-    plain = isinstance(value, str) and value == value.strip() and value.isprintable() and value
-    text = value if plain else json.dumps(value, ensure_ascii=False)
+    plain = isinstance(value, str) and value == value.strip() and value.isprintable() and "\\" not in value
+    text = value if plain and value else json.dumps(value, ensure_ascii=False)
     fence = "`" * (max(map(len, re.findall("`+", text)), default=0) + 1)
     room = " " if "`" in text[:1] + text[-1:] else ""
     return f"{fence}{room}{text}{room}{fence}"

@@ -128,7 +128,10 @@ def keep_records(work: Path, folder: Path) -> None:
     artifacts = folder / "artifacts"
     shutil.copyfile(work / HISTORY, artifacts / HISTORY)
     if (work / TENSORBOARD).is_dir():
-        shutil.copytree(work / TENSORBOARD, artifacts / TENSORBOARD)
+        # TensorBoard names its files after the machine, and takes them under any name with this beginning.
+        (artifacts / TENSORBOARD).mkdir()
+        for number, file in enumerate(sorted((work / TENSORBOARD).glob("events.out.tfevents.*"))):
+            shutil.copyfile(file, artifacts / TENSORBOARD / f"events.out.tfevents.{number}")
 
 
 def environment() -> dict[str, Any]:

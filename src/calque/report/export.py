@@ -23,9 +23,10 @@ from calque.report.study.reading import MEASURE, StudyFolder, is_study, read_stu
 from calque.report.tables import links_block, panel_block, rows, verdict_line
 from calque.report.transfer import MEAN, PREFIX, Comparison, Contrasted, Trained, comparison_lines
 from calque.report.transfer_shown import comparison_blocks, trained_block
-from calque.report.written import Block
+from calque.report.written import Block, markdown_text
 from calque.types import Result
 
+_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 Record: TypeAlias = dict[str, object]
 #: The columns of CSV. `encoder` is the method where methods are compared; a difference is to `baseline`.
 COLUMNS = (
@@ -99,7 +100,8 @@ def _verdict(held: Run | StudyFolder) -> str:
 
 
 def _markdown(found: Sequence[Sheet], above: Sequence[str]) -> str:
-    return "\n\n".join([*above, *(sheet.block.markdown for sheet in found)]) + "\n"
+    told = ["\n".join(map(markdown_text, lines.split("\n"))) for lines in above]
+    return "\n\n".join([*told, *(sheet.block.markdown for sheet in found)]) + "\n"
 
 
 def _latex(found: Sequence[Sheet], _: Sequence[str]) -> str:
@@ -111,8 +113,22 @@ def _csv(found: Sequence[Sheet], _: Sequence[str]) -> str:
     writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
     writer.writeheader()
     for sheet in found:
-        writer.writerows({"table": sheet.name, **record} for record in sheet.records)
+        for record in sheet.records:
+            writer.writerow({"table": sheet.name, **{name: _plain(value) for name, value in record.items()}})
     return text.getvalue()
+
+
+def _plain(value: object) -> object:
+    """A label that a spreadsheet would compute has an apostrophe before it; numbers stay numbers.
+
+    >>> _plain("=1+1"), _plain("-strong"), _plain("-2"), _plain(-0.5), _plain("weak")
+    ("'=1+1", "'-strong", '-2', -0.5, 'weak')
+    """
+    if not isinstance(value, str) or not value.lstrip().startswith(
+        ("=", "+", "-", "@", "＝", "＋", "－", "＠")
+    ):
+        return value
+    return value if _NUMBER.fullmatch(value) else f"'{value}"
 
 
 _WRITERS: Mapping[Form, Callable[[Sequence[Sheet], Sequence[str]], str]] = {

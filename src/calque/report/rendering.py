@@ -51,7 +51,7 @@ def environment() -> Environment:
 
 def html_page(template: str, *, title: str, **shown: Any) -> str:
     """A whole page from a template: what it shows, and what every page has."""
-    return (
+    text = (
         environment()
         .get_template(template)
         .render(
@@ -64,6 +64,11 @@ def html_page(template: str, *, title: str, **shown: Any) -> str:
             **shown,
         )
     )
+    return text.translate(_OVERRIDES)
+
+
+#: Signs that turn the text after them around, so that it reads as what it is not, are shown as unknown ones.
+_OVERRIDES = dict.fromkeys((0x202D, 0x202E), "\N{REPLACEMENT CHARACTER}")
 
 
 @cache

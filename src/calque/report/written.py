@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -45,9 +46,9 @@ class Block:
         """Heading, notes and rows between bars."""
         lines = [[markdown_cell(cell) for cell in row] for row in (self.head, *self.body)]
         lines.insert(1, ["---:"] * len(self.head))
-        above = "\n".join((self.heading, *self.notes))
+        above = "\n".join(map(markdown_text, (self.heading, *self.notes)))
         table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-        return "\n\n".join(filter(None, (above, table, self.legend)))
+        return "\n\n".join(filter(None, (above, table, markdown_text(self.legend))))
 
 
 def markdown_cell(cell: Written) -> str:
@@ -56,8 +57,20 @@ def markdown_cell(cell: Written) -> str:
     >>> markdown_cell("a|b"), markdown_cell((Figure("46.0"), Figure("+1.0")))
     ('a\\\\|b', '46.0 +1.0')
     """
-    text = cell if isinstance(cell, str) else " ".join(map(str, cell))
-    return one_line(text).replace("|", "\\|")
+    return markdown_text(cell) if isinstance(cell, str) else " ".join(map(str, cell))
+
+
+#: A number between brackets, or smaller than another, is no markup.
+_MARKUP = re.compile(r"[\\`|]|<(?=[A-Za-z/!?])|(?<=\])\(|\[(?=[^\]\d]*\])|&(?=[#\w]+;)")
+
+
+def markdown_text(text: str) -> str:
+    """Words on one line, in which data make no markup, link, picture or HTML.
+
+    >>> markdown_text("![a](http://b) <img src=x>"), markdown_text("p < 0.001, [0.1, 0.2], en_de")
+    ('!\\\\[a]\\\\(http://b) \\\\<img src=x>', 'p < 0.001, [0.1, 0.2], en_de')
+    """
+    return _MARKUP.sub(lambda found: "\\" + found[0], one_line(text))
 
 
 def one_line(text: str) -> str:

@@ -59,7 +59,9 @@ class Bounded(io.RawIOBase):
     def _check(self, size: int, most: int, what: str) -> None:
         if size > most:
             raise BadInput(
-                f"unpacked it holds {what} of over {most >> 20} MiB", where=self._path, remedy="unpack it first"
+                f"unpacked it holds {what} of over {most >> 20} MiB",
+                where=self._path,
+                remedy="unpack it first",
             )
 
 
@@ -74,7 +76,7 @@ class _ZstdFile(io.RawIOBase):
         self._package: Any = zstandard
         self._frame: Any = None
         self._file = path.open("rb")
-        self._position, self._packed, self._plain = 0, b"", b""
+        self._position, self._packed, self._plain = 0, b"", memoryview(b"")
 
     def readable(self) -> bool:
         return True
@@ -103,7 +105,7 @@ class _ZstdFile(io.RawIOBase):
             return False
         if self._frame is None:
             self._frame = self._package.ZstdDecompressor().decompressobj()
-        self._plain, self._packed = self._frame.decompress(self._packed), b""
+        self._plain, self._packed = memoryview(self._frame.decompress(self._packed)), b""
         if self._frame.eof:
             self._packed, self._frame = self._frame.unused_data, None
         return True
@@ -119,7 +121,7 @@ def _broken() -> tuple[type[Exception], ...]:
 _OPENERS: dict[str, Callable[[Path], Any]] = {
     "": lambda path: path.open("rb"),
     ".gz": lambda path: bounded(gzip.GzipFile(path), path),
-    ".xz": lambda path: bounded(lzma.LZMAFile(path), path),
+    ".xz": lambda path: bounded(lzma.LZMAFile(path), path),  # noqa: SIM115
     ".zst": lambda path: bounded(io.BufferedReader(_ZstdFile(path), _CHUNK), path),
 }
 

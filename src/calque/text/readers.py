@@ -265,7 +265,9 @@ def _units(path: str) -> Iterator[dict[str, str]]:
                     yield from done
                 elif given - ended > LARGEST_UNIT:
                     raise BadInput(
-                        f"no translation unit in {LARGEST_UNIT >> 20} MiB", where=path, line=parser.CurrentLineNumber
+                        f"no translation unit in {LARGEST_UNIT >> 20} MiB",
+                        where=path,
+                        line=parser.CurrentLineNumber,
                     )
             parser.Parse(b"", True)
         except expat.ExpatError as error:

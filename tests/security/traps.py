@@ -18,7 +18,14 @@ PICKLES = (
     *("events.out.tfevents.1.host.1", "trainer_state.pkl", "embeddings.joblib", "cache.npy", "model.ckpt"),
 )
 #: Code that is imported by what trusts a directory.
-CODE = ("modeling_evil.py", "configuration_evil.py", "tokenization_evil.py", "evil.py", "conftest.py", "setup.py")
+CODE = (
+    "modeling_evil.py",
+    "configuration_evil.py",
+    "tokenization_evil.py",
+    "evil.py",
+    "conftest.py",
+    "setup.py",
+)
 
 
 class Trap:
