@@ -256,7 +256,13 @@ def align_command(
     freeze_layers: Annotated[int, training("Hold so many lower layers")] = 0,
     lora: Annotated[int, training("Rank of adapters to train in place of the weights; 0 for none")] = 0,
     lora_alpha: Annotated[float, training("Scale of adapters")] = 16,
-    trim_vocabulary: Annotated[bool, training("Train only pieces in use", "--trim-vocabulary")] = False,
+    trim_vocabulary: Annotated[
+        bool | None,
+        training(
+            "Train only pieces in use; by default where only time changes by it",
+            "--trim-vocabulary/--whole-vocabulary",
+        ),
+    ] = None,
     dev: Annotated[
         list[str] | None,
         typer.Option(

@@ -120,9 +120,12 @@ def align(
     recipe, how = align_recipe(encoder, pairs, method=method, preset=preset, **settings)
     if isinstance(recipe, FinetuneRecipe):
         finetune(recipe, Path(out), overwrite=overwrite, device=device, **how)
-    else:
-        _learn_maps(recipe, Path(out), overwrite, device)
-    found = open_encoder(str(out), EncoderOptions(Device.parse(device)))
+        return _written(Path(out), device)
+    return _learn_maps(recipe, Path(out), overwrite, device)
+
+
+def _written(folder: Path, device: str) -> AlignedEncoder:
+    found = open_encoder(str(folder), EncoderOptions(Device.parse(device)))
     assert isinstance(found, AlignedEncoder)
     return found
 
@@ -156,7 +159,7 @@ def align_recipe(
     return recipe, {}
 
 
-def _learn_maps(recipe: AlignRecipe, folder: Path, overwrite: bool, device: str) -> None:
+def _learn_maps(recipe: AlignRecipe, folder: Path, overwrite: bool, device: str) -> AlignedEncoder:
     loaded = [load_pairs(Path(path)) for path in recipe.pairs]
     texts = Texts.read(recipe.text, tokenised=recipe.tokenised)
     opened = _open(recipe, device)
@@ -181,6 +184,7 @@ def _learn_maps(recipe: AlignRecipe, folder: Path, overwrite: bool, device: str)
             made = replace(aligned, inner=opened)
             save_aligned(run.folder, made)
             write_card(run.folder, made, recipe)
+    return _written(folder, device)  # while its encoder is in use, which is then not read again
 
 
 def _check_used(recipe: AlignRecipe) -> None:

@@ -31,7 +31,7 @@ from calque.training.crew import first_process, wait_for_all
 from calque.training.loop import Precision, TrainLog, TrainOptions, train
 from calque.training.partial import ParameterCount, add_lora, freeze, parameter_count
 from calque.training.schedule import Schedule
-from calque.training.trim import trim_vocabulary, used_pieces
+from calque.training.trim import harmless, trim_vocabulary, used_pieces
 from calque.types import Pooling, WordIndex, WordPairs
 
 #: What keeps the encoder near itself unless another regulariser is asked for. Contrastive losses do not
@@ -45,8 +45,10 @@ class FinetuneRecipe(EncoderRecipe):
     `preset` names the paper whose settings these are, but for those that were given. Settings of the loss and
     its regulariser are explained by `FinetuneOptions`, those of the training by `TrainOptions`. `dev` are
     links on which retrieval is scored every `evaluate_every` steps: the best weights stay. `lora` is the rank
-    of the adapters that are trained in place of the weights, 0 for none. Training stops when the mean cosine
-    of unrelated words passes `max_unrelated`, or, where the original has it higher, half of the way to 1.
+    of the adapters that are trained in place of the weights, 0 for none. With `trim_vocabulary`, only vectors
+    of pieces in the text are trained; left open, that is done where it changes nothing but time and memory.
+    Training stops when the mean cosine of unrelated words passes `max_unrelated`, or, where the original has
+    it higher, half of the way to 1.
     """
 
     verb: ClassVar[str] = "align"
@@ -95,7 +97,7 @@ class FinetuneRecipe(EncoderRecipe):
     freeze_layers: int = 0
     lora: int = Field(0, ge=0)
     lora_alpha: float = 16
-    trim_vocabulary: bool = False
+    trim_vocabulary: bool | None = None
     evaluate_every: int = Field(100, ge=1)
     max_unrelated: float = 0.97
 
@@ -216,7 +218,8 @@ def _prepare(
     if recipe.lora:
         undo.callback(add_lora(encoder, rank=recipe.lora, alpha=recipe.lora_alpha, seed=recipe.seed).merge)
     freeze(encoder, embeddings=recipe.freeze_embeddings, layers=recipe.freeze_layers)
-    if recipe.trim_vocabulary:
+    trim = recipe.trim_vocabulary
+    if harmless(encoder, weight_decay=recipe.weight_decay) if trim is None else trim:
         texts = [side for one in pairs for side in (one.bitext.source, one.bitext.target)]
         undo.callback(trim_vocabulary(encoder, used_pieces(encoder, texts)).restore)
 

@@ -90,6 +90,21 @@ def trim_vocabulary(encoder: HuggingFaceEncoder, used: NDArray[np.integer[Any]])
     return Trimmed(encoder, kept, full, tables, hooks)
 
 
+def harmless(encoder: HuggingFaceEncoder, *, weight_decay: float) -> bool:
+    """Whether training with part of the vocabulary saves time and changes nothing else.
+
+    Rows are trained, none decays that is in no text, and nothing but a look-up uses them.
+    """
+    matrix = encoder.body.get_input_embeddings().weight
+    if not matrix.requires_grad or weight_decay or _TRIMMED in encoder.unfinished:
+        return False
+    try:
+        tied_tables(encoder, matrix)
+    except BadSetting:
+        return False
+    return True
+
+
 def tied_tables(encoder: HuggingFaceEncoder, matrix: torch.nn.Parameter) -> list[torch.nn.Embedding]:
     """The modules that look pieces up in this matrix: one, or several that share it as in T5."""
     users = [m for m in encoder.body.modules() if any(p is matrix for p in m.parameters(recurse=False))]

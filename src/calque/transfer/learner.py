@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,11 +14,13 @@ import torch
 from calque.circumstances import note
 from calque.encoders.bylanguage import PieceReader
 from calque.encoders.cached import CachedEncoder
+from calque.encoders.encoder import HuggingFaceEncoder
 from calque.files import cache_limit
 from calque.progress import say
 from calque.recipe import Choice
 from calque.text.labelled.items import Labelled
 from calque.training.loop import TrainLog, TrainOptions, train
+from calque.training.trim import harmless, trim_vocabulary
 from calque.transfer.heads import HeadKind, TaskModel, make_model
 from calque.transfer.learning import Auxiliary, Material, Prepared, TransferTask, decoded
 from calque.transfer.task import Labels, Reading, Task
@@ -131,22 +133,37 @@ class Learner:
     ) -> TrainLog:
         """Train; where there is dev data, the weights stay that score best on it after an epoch."""
         tuned = self.encoder.model if self.regime is Regime.FINETUNE else None
-        task = TransferTask(
-            model,
-            [self.material(self.prepare(data)) for data in train_on],
-            batch=batch,
-            seed=options.seed,
-            encoder=tuned,
-            auxiliary=auxiliary,
-        )
-        if dev:
-            steps = -(-len(task.batches(0)) // options.accumulate)
-            options = replace(options, evaluate_every=options.evaluate_every or steps)
-        return train(task, options, folder, evaluate=self._scorer(model, dev) if dev else None, resume=True)
-
-    def _scorer(self, model: TaskModel, dev: Sequence[Labelled[Any]]) -> Callable[[], float]:
-        """The task's first metric, the mean over these sets."""
+        learned = [self.prepare(data) for data in train_on]
         held = [(data, self.prepare(data)) for data in dev]
+        read = [*learned, *(prepared for _, prepared in held)]
+        with ExitStack() as undo:
+            if tuned is not None and auxiliary is None:
+                self._trim(read, options.weight_decay, undo)
+            task = TransferTask(
+                model,
+                [self.material(prepared) for prepared in learned],
+                batch=batch,
+                seed=options.seed,
+                encoder=tuned,
+                auxiliary=auxiliary,
+            )
+            if dev:
+                steps = -(-len(task.batches(0)) // options.accumulate)
+                options = replace(options, evaluate_every=options.evaluate_every or steps)
+            score = self._scorer(model, held) if dev else None
+            return train(task, options, folder, evaluate=score, resume=True)
+
+    def _trim(self, read: Sequence[Prepared], weight_decay: float, undo: ExitStack) -> None:
+        """Leave out pieces that these items do not have, where only time and memory change by it."""
+        encoder = self.encoder
+        if isinstance(encoder, HuggingFaceEncoder) and harmless(encoder, weight_decay=weight_decay):
+            used = np.unique(np.concatenate([prepared.inputs.rows.pieces for prepared in read]))
+            undo.callback(trim_vocabulary(encoder, used).restore)
+
+    def _scorer(
+        self, model: TaskModel, held: Sequence[tuple[Labelled[Any], Prepared]]
+    ) -> Callable[[], float]:
+        """The task's first metric, the mean over these sets."""
         materials = [self.material(prepared) for _, prepared in held]
 
         def score() -> float:
