@@ -19,7 +19,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from bare import Products, Shape
 from calque.encoders.encoder import EncoderOptions, HuggingFaceEncoder
+from calque.encoders.spans import batches
 from calque.types import Sentences
 
 
@@ -33,11 +35,13 @@ def main() -> None:
         f"{encoder.name}: {len(text)} sentences, {len(text.ids)} words, {pieces.sum()} pieces, "
         f"{encoder.depth + 1} layers, {options.threads} threads"
     )
+    lots = [pieces[rows] for rows in batches(pieces, encoder.batch_tokens)]
+    bound = Products(Shape.of(encoder.body.config), max(int(lot.sum()) for lot in lots))
     ways: dict[str, Callable[[], object]] = {
         "a sentence at a time": lambda: list(loop(encoder, text, 1)),
         "batches of 32 in file order": lambda: list(loop(encoder, text, 32)),
         "calque": lambda: encoder.word_vectors(text, layers=range(encoder.depth + 1)),
-        "bare products": lambda: products(encoder, pieces),
+        "bare products": lambda: bound.all(lots),
     }
     # Processor time is immune to what else a shared machine is doing, but counts idle spinning of threads.
     clock = time.process_time if options.threads == 1 else time.perf_counter
@@ -96,26 +100,6 @@ def loop(encoder: HuggingFaceEncoder, text: Sentences, size: int) -> Iterator[to
             word_ids = np.array([-1 if word is None else word for word in inputs.word_ids(row)])
             for word in np.unique(word_ids[word_ids >= 0]):
                 yield hidden[:, row, word_ids == word].mean(1)
-
-
-def products(encoder: HuggingFaceEncoder, lengths: np.ndarray) -> None:
-    """Every matrix product of a Transformer encoder of this shape, at these lengths, without padding."""
-    config = encoder.body.config
-    width, inner, heads = config.hidden_size, config.intermediate_size, config.num_attention_heads
-    square, up, down = (torch.randn(a, b) for a, b in ((width, width), (width, inner), (inner, width)))
-    sizes, counts = np.unique(lengths, return_counts=True)
-    for size, count in zip(sizes.tolist(), counts.tolist(), strict=True):
-        step = max(1, encoder.batch_tokens // size)
-        for first in range(0, count, step):
-            rows = min(step, count - first)
-            x, y = torch.randn(rows * size, width), torch.randn(rows * size, inner)
-            q = torch.randn(rows * heads, size, width // heads)
-            for _ in range(encoder.depth):
-                for _ in range(4):
-                    x @ square
-                torch.bmm(torch.bmm(q, q.transpose(1, 2)), q)
-                x @ up
-                y @ down
 
 
 if __name__ == "__main__":

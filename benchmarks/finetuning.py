@@ -6,8 +6,8 @@
 Both train on the same sentence pairs, as many at a time, for one pass, each in a process of its own. The
 plain loop takes pairs in random order, cuts them word by word, encodes the two sides one after the other,
 the held side once more by a deep copy of the encoder, and pools and compares words in Python. Memory is the
-most that the process held beyond what it held with the encoder open. `--profile` tells how much of calque's
-time is products of matrices.
+most that the process held beyond what it held with the encoder open. Where calque's time goes is what
+`limit.py` tells.
 """
 
 from __future__ import annotations
@@ -31,13 +31,11 @@ from calque.align.finetune import FinetuneAligner, FinetuneOptions, FinetuneTask
 from calque.encoders.encoder import EncoderOptions, HuggingFaceEncoder
 from calque.pipeline.finetuning import own_encoder
 from calque.store import load_pairs
-from calque.training.crew import Crew
 from calque.training.loop import TrainOptions, train
 from calque.training.partial import freeze
+from calque.training.trim import harmless, trim_vocabulary, used_pieces
 from calque.types import WordPairs
 
-#: What the profiler calls products of matrices, attention's among them.
-PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "scaled_dot_product", "mkldnn")
 RATE = 5e-5
 
 
@@ -48,8 +46,7 @@ def main() -> None:
         return
     found = {way: in_process_of_its_own(way) for way in WAYS}
     for way, one in found.items():
-        print(f"{way:12} {one['words']:,.0f} words/s  {one['memory']:.2f} GB", end="")
-        print(f"  products {one['products']:.0%} of its time" if one.get("products") else "", flush=True)
+        print(f"{way:12} {one['words']:,.0f} words/s  {one['memory']:.2f} GB", flush=True)
     plain, ours = found["plain loop"], found["calque"]
     print(f"calque is {ours['words'] / plain['words']:.2f} times as fast", end=" ")
     print(f"with {ours['memory'] / plain['memory']:.2f} of the memory")
@@ -63,7 +60,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--freeze-embeddings", action="store_true")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--profile", action="store_true")
     parser.add_argument("--way", choices=WAYS, help="only this one, in this process")
     return parser.parse_args()
 
@@ -87,10 +83,7 @@ def measure(options: argparse.Namespace) -> dict[str, float]:
     WAYS[options.way](encoder, pairs, options.batch)
     spent, most = time.perf_counter() - began, memory() - before
     words = len(pairs.bitext.source.ids) + len(pairs.bitext.target.ids)
-    told = {"words": words / spent, "memory": most}
-    if options.profile and options.way == "calque":
-        told["products"] = share_of_products(encoder, pairs, options.batch)
-    return told
+    return {"words": words / spent, "memory": most}
 
 
 def memory() -> float:
@@ -102,6 +95,8 @@ def memory() -> float:
 
 
 def ours(encoder: HuggingFaceEncoder, pairs: WordPairs, batch: int) -> None:
+    if harmless(encoder, weight_decay=0.0):
+        trim_vocabulary(encoder, used_pieces(encoder, [pairs.bitext.source, pairs.bitext.target]))
     with tempfile.TemporaryDirectory() as folder:
         train(task(encoder, pairs, batch), TrainOptions(RATE, save_every=10**9), Path(folder))
 
@@ -160,24 +155,6 @@ def words(model: Any, tokenizer: Any, sentences: list[list[str]]) -> list[list[t
 
 
 WAYS: dict[str, Callable[[HuggingFaceEncoder, WordPairs, int], None]] = {"plain loop": plain, "calque": ours}
-
-
-# ------------------------------------------------------------------------------- where the time goes
-
-
-def share_of_products(encoder: HuggingFaceEncoder, pairs: WordPairs, batch: int, steps: int = 6) -> float:
-    """The share of a step's processor time that products of matrices take."""
-    made = task(encoder, pairs, batch)
-    adam = torch.optim.AdamW([p for p in encoder.model.parameters() if p.requires_grad], lr=RATE, fused=True)
-    encoder.model.train()
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
-        for rows in made.batches(0)[:steps]:
-            sum(made.step(rows, Crew.alone()).losses.values()).backward()  # type: ignore[union-attr]
-            adam.step()
-            adam.zero_grad()
-    spent = {one.key: one.self_cpu_time_total for one in profile.key_averages()}
-    products = sum(time for name, time in spent.items() if any(part in name for part in PRODUCTS))
-    return float(products / sum(spent.values()))
 
 
 if __name__ == "__main__":

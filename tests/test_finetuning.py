@@ -97,6 +97,25 @@ def test_every_choice_gives_an_ordinary_encoder(
         assert not {name for name in before if "layer.2." in name} & same
 
 
+def test_rows_without_text_are_left_out_where_only_time_changes_by_it(
+    bert: Path, links: Path, tmp_path: Path
+) -> None:
+    trained, weights = {}, {}
+    for name, how in {
+        "usual": {},
+        "whole": {"trim_vocabulary": False},
+        "decaying": {"weight_decay": 0.1},
+        "frozen": {"freeze_embeddings": True},
+    }.items():
+        align(str(bert), links / "train", out=tmp_path / name, method="l2", **SMALL | how)
+        told = json.loads((tmp_path / name / "artifacts" / "training.json").read_text())
+        trained[name] = told["parameters"]["trained"]
+        weights[name] = load_file(tmp_path / name / "model.safetensors")
+    assert trained["frozen"] < trained["usual"] < trained["whole"] == trained["decaying"]
+    for name, whole in weights["whole"].items():
+        torch.testing.assert_close(weights["usual"][name], whole, atol=1e-5, rtol=0)
+
+
 def test_dev_links_choose_the_weights(bert: Path, links: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     align(

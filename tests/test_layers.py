@@ -1,6 +1,9 @@
 """Imports point down only; rooms of floor 3 never import each other."""
 
 import ast
+import importlib
+import subprocess
+import sys
 from pathlib import Path
 
 import calque
@@ -82,3 +85,13 @@ def test_light_rooms_load_no_torch() -> None:
         if module.split(".")[0] in heavy
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def test_every_verb_is_found_and_reads_no_other_verbs() -> None:
+    import calque.pipeline as verbs
+
+    assert set(verbs._HOME) == set(verbs.__all__)
+    for name, module in verbs._HOME.items():
+        assert getattr(verbs, name) is getattr(importlib.import_module(f"calque.pipeline.{module}"), name)
+    code = "import sys, calque.pipeline.linking; sys.exit('transformers' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

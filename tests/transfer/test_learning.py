@@ -309,6 +309,24 @@ def test_a_planted_task_is_learned(
     assert items.keys["item"].tolist() == list(range(len(data))) and items.values == tested.values
 
 
+def test_rows_without_text_are_left_out_and_nothing_else_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights, sizes = [], []
+    for trims in (True, False):
+        if not trims:
+            monkeypatch.setattr("calque.transfer.learner.harmless", lambda encoder, weight_decay: False)
+        held = learner("ner", paired("bert"), "finetune")
+        how = options(epochs=3, save_every=2, dropout=True)
+        held.learn(held.model(0), [tagged()], [tagged(5, 2)], how, tmp_path / str(trims), batch=4)
+        (last, *_) = sorted((tmp_path / str(trims)).glob("step-*/weights.safetensors"))
+        sizes.append(last.stat().st_size)
+        weights.append({name: one.clone() for name, one in held.encoder.model.state_dict().items()})
+    assert sizes[0] < sizes[1] and weights[0].keys() == weights[1].keys()
+    for name, whole in weights[1].items():
+        torch.testing.assert_close(weights[0][name], whole, atol=1e-5, rtol=0)
+
+
 def test_questions_are_answered_in_whatever_window_has_the_answer(tmp_path: Path) -> None:
     data = questions(words=30, count=12)
     held = learner("qa", paired("bert"), layers=(0, 3), reading=Reading(longest=18, overlap=4))
