@@ -1,5 +1,6 @@
 """Statistical linkers: a planted dictionary recovered, repeatable, kept on disk, and hard to break."""
 
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -84,7 +85,7 @@ def test_processes_and_threads_agree() -> None:
     said = {
         subprocess.run(
             [sys.executable, "-c", ELSEWHERE, str(Path(__file__).parent)],
-            env={"OMP_NUM_THREADS": threads, "PATH": ""},
+            env={**os.environ, "OMP_NUM_THREADS": threads},
             capture_output=True,
             text=True,
             check=True,
@@ -152,6 +153,48 @@ def test_a_linker_of_other_languages_is_refused() -> None:
     text, _ = dictionary_text(20)
     with pytest.raises(BadInput, match="a linker of aa-bb for text of bb-aa"):
         QUICK.train(text).link(Bitext.of(("bb", "aa"), text.target, text.source))
+
+
+@pytest.mark.parametrize("kind", ["Eflomal", "FastAlign"])
+def test_links_and_scores_are_those_of_models_in_memory(kind: str) -> None:
+    """Text read from files, and models written down in between, change nothing to the last bit."""
+    import thot.alignment
+
+    text, _ = dictionary_text(80)
+    sides = [list(text.source), list(text.target)]
+    models = []
+    for given, made in (sides, sides[::-1]):
+        model = getattr(thot.alignment, f"{kind}AlignmentModel" if kind == "Eflomal" else "FastAlignModel")()
+        for pair in zip(given, made, strict=True):
+            model.add_sentence_pair(*pair)
+        if kind == "Eflomal":
+            model.seed, model.emit_training_alignments, model.auto_iterations = 0, True, False
+            model.set_iterations(2, 2, 8)
+        model.start_training()
+        for _ in range(12):
+            model.train()
+        model.end_training()
+        told = model.get_training_alignment if kind == "Eflomal" else None
+        aligned = [
+            (told(k) if told else model.get_best_alignment(*pair))[1].to_list()
+            for k, pair in enumerate(zip(given, made, strict=True))
+        ]
+        models.append((model, aligned))
+    (there, forward), (back, backward) = models
+    both = {}
+    for k, (a, b) in enumerate(zip(*sides, strict=True)):
+        for j, i in enumerate(forward[k]):
+            if i and backward[k][i - 1] == j + 1:
+                one, other = a[i - 1], b[j]
+                odds = [
+                    model.translation_prob(model.get_src_word_index(x), model.get_trg_word_index(y))
+                    for model, x, y in ((there, one, other), (back, other, one))
+                ]
+                both[k, i - 1, j] = np.float32(np.sqrt(odds[0] * odds[1]).clip(0, 1))
+    model_name = StatisticalModel.EFLOMAL if kind == "Eflomal" else StatisticalModel.FAST_ALIGN
+    found = StatisticalLinker(model_name, iterations=12).link(text)
+    rows = zip(found.sentence.tolist(), found.source.tolist(), found.target.tolist(), strict=True)
+    assert dict(zip(rows, found.score, strict=True)) == both
 
 
 def test_unknown_words_do_no_harm() -> None:

@@ -5,17 +5,21 @@ alignments it ended training with, and those it finds when it decodes the text a
 sentences, and the first are better: `StatisticalLinker.link` gives those ("eflomal/intersection/training").
 `TrainedLinker.link`, which takes any text, decodes ("eflomal/intersection/decoded"). For the other models the
 two are the same, and always called decoded.
+
+A model in training takes about ten times the memory of what it has learnt. So thot reads the text from files,
+and each direction is written down when it has been trained and read back without its text and counts.
 """
 
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -105,9 +109,21 @@ class StatisticalLinker:
         """Train both directions; the result links other text too, and can be kept."""
         if not len(bitext):
             raise BadInput("no sentence pairs to link", where=bitext.origin or None)
-        forward = _train(self, bitext.source, bitext.target)
-        backward = _train(self, bitext.target, bitext.source)
-        return TrainedLinker(self, forward, backward, bitext.languages, bitext)
+        forward, ended_forward = _train(self, bitext.source, bitext.target)
+        backward, ended_backward = _train(self, bitext.target, bitext.source)
+        own = _Own(bitext, ended_forward, ended_backward)
+        return TrainedLinker(self, forward, backward, bitext.languages, own)
+
+
+class _Own(NamedTuple):
+    """The text a linker was trained on, and the links that its directions ended with, where it told them.
+
+    Shape: forward (target words,), backward (source words,): 1-based words of the other side, or 0.
+    """
+
+    bitext: Bitext
+    forward: Ints | None
+    backward: Ints | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +134,7 @@ class TrainedLinker:
     forward: Any
     backward: Any
     languages: tuple[str, str]
-    bitext: Bitext | None = None
+    own: _Own | None = None
 
     @property
     def name(self) -> str:
@@ -138,26 +154,23 @@ class TrainedLinker:
 
     def training_links(self) -> WordPairs:
         """Links of the text it was trained on: those that training ended with, where they differ."""
-        if self.bitext is None:
+        if self.own is None:
             raise BadInput("a linker read from disk keeps no links of its own", remedy="use link(bitext)")
-        # thot's training alignments of an IBM 2 started from IBM 1 are garbage; decoding gives true ones.
-        if self.settings.model is not StatisticalModel.EFLOMAL:
-            return self.link(self.bitext)
-        forward, backward = (
-            np.concatenate([_generators(model.get_training_alignment(k)) for k in range(len(self.bitext))])
-            for model in (self.forward, self.backward)
-        )
-        return self._symmetrise(self.bitext, forward, backward, self.settings.name)
+        bitext, forward, backward = self.own
+        if forward is None or backward is None:
+            return self.link(bitext)
+        return self._symmetrise(bitext, forward, backward, self.settings.name)
 
     def _decode(self, model: Any, given: Sentences, made: Sentences) -> Ints:
-        parts = [np.zeros(0, np.int32)]
         sides = [_fed(side, self.settings.lowercase) for side in (given, made)]
-        with bar(f"Linking {given.language} → {made.language}", len(given), "sentences") as advance:
-            for first in range(0, len(given), CHUNK):
-                some, others = (list(islice(side, CHUNK)) for side in sides)
-                parts += map(_generators, model.get_best_alignments(some, others))
-                advance(min(CHUNK, len(given) - first))
-        return np.concatenate(parts)
+
+        def alignments() -> Iterator[Any]:
+            with bar(f"Linking {given.language} → {made.language}", len(given), "sentences") as advance:
+                while some := list(islice(sides[0], CHUNK)):
+                    yield from model.get_best_alignments(some, list(islice(sides[1], CHUNK)))
+                    advance(len(some))
+
+        return _generators(made, alignments())
 
     def _symmetrise(self, bitext: Bitext, forward: Ints, backward: Ints, name: str) -> WordPairs:
         """Shape: forward (target words,), backward (source words,): 1-based words of the other side, or 0."""
@@ -181,11 +194,7 @@ class TrainedLinker:
         """Keep the linker as one folder: what it learnt and its words, not the text it was trained on."""
         with atomic_directory(folder) as partial:
             for name, model in (("forward", self.forward), ("backward", self.backward)):
-                if not model.print(str(partial / name)):
-                    raise BadInput("cannot be written", where=folder)
-                (partial / f"{name}.aligns").unlink(missing_ok=True)
-                for text in _TEXT:
-                    (partial / f"{name}.{text}").write_bytes(b"")
+                _write(model, partial, name)
             about = {"kind": _KIND, "version": 1, "languages": list(self.languages)}
             write_json(partial / _FILE, about | asdict(self.settings))
 
@@ -204,6 +213,15 @@ def load_linker(folder: Path) -> TrainedLinker:
     )
     forward, backward = (_load(folder, name, settings.model) for name in ("forward", "backward"))
     return TrainedLinker(settings, forward, backward, tuple(held["languages"]))
+
+
+def _write(model: Any, folder: Path, name: str) -> None:
+    """What a model has learnt, without its text. The links that training ended with are lost to it."""
+    if not model.print(str(folder / name)):
+        raise BadInput("cannot be written", where=folder, remedy="make room on this disk")
+    (folder / f"{name}.aligns").unlink(missing_ok=True)
+    for text in _TEXT:
+        (folder / f"{name}.{text}").write_bytes(b"")
 
 
 def _load(folder: Path, name: str, kind: StatisticalModel) -> Any:
@@ -231,19 +249,44 @@ def _thot() -> Any:
     return thot.alignment
 
 
-def _train(settings: StatisticalLinker, given: Sentences, made: Sentences) -> Any:
-    """A model of the words of `made` given those of `given`."""
+def _train(settings: StatisticalLinker, given: Sentences, made: Sentences) -> tuple[Any, Ints | None]:
+    """A model of the words of `made` given those of `given`, and the links it ended training with.
+
+    Shape of the links: (words of `made`,). Only eflomal's are worth having.
+    """
+    with tempfile.TemporaryDirectory(prefix="calque-") as name:
+        folder = Path(name)
+        ended = _train_into(folder, settings, given, made)
+        return _load(folder, "model", settings.model), ended
+
+
+def _train_into(folder: Path, settings: StatisticalLinker, given: Sentences, made: Sentences) -> Ints | None:
     first, *later = (getattr(_thot(), stage) for stage in _STAGES[settings.model])
+    files = [
+        _text_file(folder / side, text, settings.lowercase)
+        for side, text in (("given", given), ("made", made))
+    ]
     model = first()
-    for a, b in zip(_fed(given, settings.lowercase), _fed(made, settings.lowercase), strict=True):
-        model.add_sentence_pair(a, b)
+    model.read_sentence_pairs(*map(str, files))
     label = f"Training {settings.model} {given.language} → {made.language}"
     with _threads(settings.model):
         _run(model, settings, label)
         for stage in later:
             model = stage(model)
             _run(model, settings, label)
-    return model
+    ended = None
+    # thot's training alignments of an IBM 2 started from IBM 1 are garbage; decoding gives true ones.
+    if settings.model is StatisticalModel.EFLOMAL:
+        ended = _generators(made, (model.get_training_alignment(k) for k in range(len(made))))
+    _write(model, folder, "model")
+    return ended
+
+
+def _text_file(path: Path, side: Sentences, lowercase: bool) -> Path:
+    """A sentence a line, from which thot reads it again at every sweep in place of keeping it."""
+    with path.open("w", encoding="utf-8", newline="\n") as handle:
+        handle.writelines(" ".join(words) + "\n" for words in _fed(side, lowercase))
+    return path
 
 
 def _run(model: Any, settings: StatisticalLinker, label: str) -> None:
@@ -290,9 +333,12 @@ def _fed(side: Sentences, lowercase: bool) -> Iterator[list[str]]:
         yield [words[i] for i in ids[a:b].tolist()]
 
 
-def _generators(alignment: tuple[float, Any]) -> Ints:
-    """For each generated word the 1-based word that generated it, 0 for none. Shape: (words,)."""
-    return np.asarray(alignment[1].to_list(), np.int32)
+def _generators(made: Sentences, alignments: Iterable[tuple[float, Any]]) -> Ints:
+    """For each generated word the 1-based word that generated it, 0 for none. Shape: (words of `made`,)."""
+    found = np.zeros(len(made.ids), np.int32)
+    for (first, last), (_, words) in zip(pairwise(made.offsets.tolist()), alignments, strict=True):
+        found[first:last] = words.to_list()
+    return found
 
 
 def _probabilities(model: Any, strings: list[str], given: Longs, made: Longs) -> Doubles:

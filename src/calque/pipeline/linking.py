@@ -206,10 +206,8 @@ def _link(recipe: LinkRecipe, run: Running, bitext: Bitext, encoder: Encoder | N
     if not isinstance(linker, StatisticalLinker):
         raise BadSetting("--keep-linker keeps a trained statistical linker", remedy="leave it out")
     trained: TrainedLinker = linker.train(bitext)
-    # Before it is saved: writing a model destroys the alignments that it was trained with.
-    links = trained.training_links()
     trained.save(run.folder / "linker")
-    return links
+    return trained.training_links()
 
 
 def make_linker(recipe: LinkRecipe, encoder: Encoder | None) -> Linker:
