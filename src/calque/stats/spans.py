@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from calque.errors import BadInput
@@ -75,6 +76,7 @@ def repair(tags: Sequence[str], how: Repair = Repair.NEW_SPAN) -> list[str]:
     return [f"{prefix}-{type_}" if type_ else prefix for prefix, type_ in mended]
 
 
+@lru_cache(1024)
 def _parts(tag: str) -> _Tag:
     """Prefix and type; a type may hold dashes itself, O has none."""
     prefix, _, type_ = tag.partition("-")
