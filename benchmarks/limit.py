@@ -91,6 +91,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--task", default="ner")
     parser.add_argument("--encoder", default="e5-small-q4", help="anything that is trained, or base")
     parser.add_argument("--sentences", type=int, default=200, help="sentences whose words get vectors")
+    parser.add_argument("--items", type=int, default=2000, help="items of labelled text that batches are of")
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--batch", type=int, default=16, help="sentence pairs a step")
     parser.add_argument("--whole-vocabulary", action="store_true", help="train without trimming it")
@@ -226,7 +227,7 @@ def labelled(given: argparse.Namespace) -> tuple[HuggingFaceEncoder, Any]:
     code, _, path = given.labelled.partition("=")
     if not path:
         raise SystemExit("this way needs --labelled code=file")
-    return opened(given), read_labelled(given.task, path, code, limit=128 * given.steps)
+    return opened(given), read_labelled(given.task, path, code, limit=given.items)
 
 
 def a_learner(given: argparse.Namespace, encoder: HuggingFaceEncoder, data: Any, regime: Regime) -> Learner:
