@@ -3,6 +3,7 @@
 import pickle
 import shutil
 from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
@@ -56,7 +57,7 @@ def test_what_lies_beside_the_weights_is_left_alone(model: Path, traps: Traps) -
 
 
 def test_nor_for_a_language_model_a_task_model_or_an_aligned_one(tmp_path: Path, traps: Traps) -> None:
-    whole, tokenizer = bert()
+    whole, tokenizer = deepcopy(bert())  # tests share them
     tokenizer.add_special_tokens({"mask_token": "[MASK]"})
     whole.config.vocab_size = len(tokenizer)
     for kind in ("MaskedLM", "SequenceClassification"):

@@ -16,7 +16,7 @@ HERE = Path(__file__).parent
 
 def torchrun(folder: Path, processes: int) -> list[dict[str, list[float]]]:
     folder.mkdir()
-    paths = [str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])]
+    paths = [str(HERE), str(HERE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     subprocess.run(
         [
             sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes),

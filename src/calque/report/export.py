@@ -23,7 +23,7 @@ from calque.report.study.reading import MEASURE, StudyFolder, is_study, read_stu
 from calque.report.tables import links_block, panel_block, rows, verdict_line
 from calque.report.transfer import MEAN, PREFIX, Comparison, Contrasted, Trained, comparison_lines
 from calque.report.transfer_shown import comparison_blocks, trained_block
-from calque.report.written import Block, markdown_text
+from calque.report.written import Block, markdown_lines
 from calque.types import Result
 
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
@@ -100,8 +100,7 @@ def _verdict(held: Run | StudyFolder) -> str:
 
 
 def _markdown(found: Sequence[Sheet], above: Sequence[str]) -> str:
-    told = ["\n".join(map(markdown_text, lines.split("\n"))) for lines in above]
-    return "\n\n".join([*told, *(sheet.block.markdown for sheet in found)]) + "\n"
+    return "\n\n".join([*map(markdown_lines, above), *(sheet.block.markdown for sheet in found)]) + "\n"
 
 
 def _latex(found: Sequence[Sheet], _: Sequence[str]) -> str:

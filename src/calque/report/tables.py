@@ -21,7 +21,7 @@ from calque.report.verdict import (
     signed,
     verdict_line,
 )
-from calque.report.written import Block, Figure, Written
+from calque.report.written import Block, Figure, Written, markdown_lines
 from calque.stats.significance import holm
 from calque.types import Result
 
@@ -260,7 +260,8 @@ def _share(score: Result | None) -> str:
 
 def markdown(run: Run, found: Sequence[Measured] | None = None) -> str:
     """Everything as Markdown tables with the verdict above, for a paper, an issue or a log."""
-    return "\n\n".join([verdict_line(run, found), *(block.markdown for block in blocks(run))]) + "\n"
+    told = markdown_lines(verdict_line(run, found))
+    return "\n\n".join([told, *(block.markdown for block in blocks(run))]) + "\n"
 
 
 def blocks(run: Run) -> Iterator[Block]:

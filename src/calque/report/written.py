@@ -73,6 +73,11 @@ def markdown_text(text: str) -> str:
     return _MARKUP.sub(lambda found: "\\" + found[0], one_line(text))
 
 
+def markdown_lines(text: str) -> str:
+    """Lines of words as `markdown_text` has them."""
+    return "\n".join(map(markdown_text, text.split("\n")))
+
+
 def one_line(text: str) -> str:
     """A text without breaks of lines."""
     return " ".join(text.split()) if len(text.splitlines()) > 1 else text
