@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup check test slow docs clean
+.PHONY: setup check test slow lowest docs clean
 
 setup: .venv/.ready
 
@@ -21,9 +21,13 @@ test: setup
 slow: setup
 	$(BIN)/pytest -m slow
 
+# The lowest version of every dependency that pyproject.toml allows, in .venv-lowest.
+lowest: setup
+	.ci/lowest
+
 # The pages are plain Markdown; what can go stale in them is a name, so their Python examples are checked.
 docs: setup
 	$(BIN)/pytest tests/test_docs.py
 
 clean:
-	rm -rf .venv dist build .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv .venv-lowest dist build .mypy_cache .ruff_cache .pytest_cache

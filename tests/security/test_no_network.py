@@ -57,7 +57,8 @@ from calque.pipeline.taskmodels import opened_model
 
 given = {"tokenised": True, "test": 10, "keep_duplicates": True}
 pipeline.link("text.tsv", ("en", "de"), out="links", links="gold.links", **given)
-pipeline.link("text.tsv", ("en", "de"), out="similar", linker="mutual", encoder="model", layer="2", tokenised=True)
+linking = {"linker": "mutual", "encoder": "model", "layer": "2", "tokenised": True}
+pipeline.link("text.tsv", ("en", "de"), out="similar", **linking)
 pipeline.align("model", "links/train", out="runs/aligned", shrink=0.1, layers="last")
 pipeline.align("model", "links/train", out="runs/trained", method="l2", steps=1)
 pipeline.measure_words(["model", "runs/aligned"], "links/test", out="words", include_seen=True, rounds=10)

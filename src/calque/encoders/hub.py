@@ -70,9 +70,15 @@ def _from_hub(name: str, revision: str | None, *, fetch: bool = True) -> Path:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError
 
-    which = {"allow_patterns": _WANTED, "ignore_patterns": ["*/*"]}
     try:
-        return Path(snapshot_download(name, revision=revision, local_files_only=not fetch, **which))
+        found = snapshot_download(
+            name,
+            revision=revision,
+            allow_patterns=_WANTED,
+            ignore_patterns=["*/*"],
+            local_files_only=not fetch,
+        )
+        return Path(found)
     except (HfHubHTTPError, OSError, ValueError) as error:
         if not fetch:
             raise BadInput(
