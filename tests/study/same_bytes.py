@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from calque.files import SUMS, damage
 from calque.report.page import write_page
 
 #: Of every kind of cell one, on a model of one layer.
@@ -133,8 +134,13 @@ def run_study(recipe: Path, out: Path, *more: str, umask: int = 0o022, **environ
 
 
 def contents(folder: Path, copy: Path) -> dict[str, bytes]:
-    """What a study wrote, file by file: its place by another name, times alike, and the page made of that."""
-    shutil.copytree(folder, copy)
+    """What a study wrote, file by file: its place by another name, times alike, and the page made of that.
+
+    Checksums are of files as they lay, place and all, so they are checked and left out.
+    """
+    for sums in folder.rglob(SUMS):
+        assert damage(sums.parent) is None
+    shutil.copytree(folder, copy, ignore=shutil.ignore_patterns(SUMS))
     for path in copy.rglob("*"):
         if path.suffix in TEXT:
             held = path.read_bytes().replace(str(folder).encode(), b"PLACE")
