@@ -213,3 +213,14 @@ def test_translation_models_are_told_the_language() -> None:
     german = reader.frame("de")
     assert tokenizer.convert_ids_to_tokens(german.head.tolist()) == ["de_DE"]
     assert reader.frame("ru").head.tolist() != german.head.tolist() == reader.frame("de").head.tolist()
+
+
+def test_weights_that_a_file_lacks_are_the_same_every_time(tmp_path: Path) -> None:
+    config = transformers.BertConfig(
+        vocab_size=200, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16
+    )
+    transformers.BertForMaskedLM(config).save_pretrained(tmp_path)
+    build("bert").tokenizer.save_pretrained(tmp_path)
+    before = torch.get_rng_state()
+    first, again = (HuggingFaceEncoder.load(str(tmp_path)).model.pooler.dense.weight for _ in range(2))
+    assert torch.equal(first, again) and torch.equal(before, torch.get_rng_state())

@@ -128,13 +128,21 @@ def run_study(recipe: Path, out: Path, *more: str, umask: int = 0o022, **environ
     done = subprocess.run(
         [sys.executable, "-m", "calque", "study", str(recipe), "--out", str(out), "--threads", "1", *more],
         cwd=recipe.parent, env={**os.environ, "OMP_NUM_THREADS": "1", **environment}, umask=umask,
-        capture_output=True, text=True, timeout=900,
+        capture_output=True, text=True, timeout=3600,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:] + done.stdout[-1000:]
 
 
 def contents(folder: Path, copy: Path) -> dict[str, bytes]:
-    """What a study wrote, file by file: its place by another name, times alike, and the page made of that.
+    """What a study wrote, file by file: its place by another name, times alike, and the page made of that."""
+    assert (folder / "report.html").stat().st_size > 10_000
+    plain(folder, copy)
+    write_page(copy)
+    return files(copy)
+
+
+def plain(folder: Path, copy: Path) -> dict[str, bytes]:
+    """A copy of what was written, with its place by another name and times alike.
 
     Checksums are of files as they lay, place and all, so they are checked and left out.
     """
@@ -147,8 +155,10 @@ def contents(folder: Path, copy: Path) -> dict[str, bytes]:
             path.write_bytes(TIMES.sub(rb"\g<1>1", held))
         if path.name == "cost.json":
             path.write_text(json.dumps(alike(json.loads(path.read_bytes()))))
-    assert (folder / "report.html").stat().st_size > 10_000
-    write_page(copy)
+    return files(copy)
+
+
+def files(copy: Path) -> dict[str, bytes]:
     return {str(path.relative_to(copy)): path.read_bytes() for path in copy.rglob("*") if path.is_file()}
 
 
