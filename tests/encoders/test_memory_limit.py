@@ -17,7 +17,8 @@ from calque.encoders.encoder import EncoderOptions, HuggingFaceEncoder
 from calque.types import Sentences
 
 def held():
-    return int(next(line for line in open("/proc/self/status") if line.startswith("VmSize")).split()[1]) * 1024
+    lines = open("/proc/self/status")
+    return int(next(line for line in lines if line.startswith("VmSize")).split()[1]) * 1024
 
 def opened(pieces):
     return HuggingFaceEncoder.load(sys.argv[1], EncoderOptions(batch_tokens=pieces))
