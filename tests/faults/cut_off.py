@@ -35,8 +35,6 @@ NOT_THE_SAME = {
     "training.json",
     "study.json",
     "report.html",
-    "page.html",
-    "steps.jsonl",
 }
 #: What a training or a task goes on from.
 KEPT = (".training", ".parts")
@@ -69,11 +67,11 @@ def ended(child: int) -> int:
 
 def state(out: Path) -> dict[str, str]:
     """What lies in a folder, but for what tells of times."""
-    files = sorted(path for path in out.rglob("*") if path.is_file()) if out.is_dir() else [out]
+    files = [out] if out.is_file() else sorted(path for path in out.rglob("*") if path.is_file())
     return {
         str(path.relative_to(out)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in files
-        if path.name not in NOT_THE_SAME
+        if path == out or (path.name not in NOT_THE_SAME and not path.name.endswith("steps.jsonl"))
     }
 
 
@@ -179,6 +177,8 @@ class Rounds:
         return any(self.root.glob(".*.training/step-*/position.json"))
 
     def finish(self) -> None:
+        if self.out.is_file():  # cut off after it was written, and no verb replaces a file unasked
+            return
         code = ended(begin(self.verb, self.said, again=self.resumes()))
         assert code == 0, f"{self.name}: the second run ended with {code}: {self.said.read_text()}"
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-_TINY = "--vocabulary 400 --layers 1 --width 16 --heads 2 --inner 16 --batch-tokens 300"
+_TINY = "--vocabulary 400 --layers 2 --width 16 --heads 2 --inner 16 --batch-tokens 300"
 _BOTH = "--encoder world/encoder --encoder aligned --pairs links/test --include-seen"
 _NER = (
     "--train en=world/tasks/ner/en.train.tsv --test near=world/tasks/ner/near.test.tsv --epochs 1 --batch 4"
@@ -113,7 +113,7 @@ VERBS = {
     ),
     "score": _verb("score world/text/en-near.tsv --languages en near --encoder aligned --keep 20", "scored"),
     "export": Written("export model --out exported", "exported"),
-    "report": _verb("report words", "page.html"),
+    "report": Written("report words", "words/report.html"),
     "demo": _verb("demo --world", "demo"),
     "study": _verb("study study.toml --threads 1", "study"),
 }

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +14,7 @@ import small_study
 from calque.errors import BadInput, BadSetting
 from calque.files import read_json
 from calque.locks import locked
-from calque.study import check_study, plan_study, study
+from calque.study import check_study, plan_study, prune_study, study
 from calque.study.cells import Cell
 from calque.study.plan import Plan
 from calque.study.recipe import Mistakes, load_study
@@ -255,3 +256,20 @@ def test_encoders_that_are_made_are_told_by_their_names(tmp_path: Path) -> None:
     plan = Plan({cell.key: cell for cell in cells}, (), {}, {}, ())
     held = [json.loads(line) for line in study_results(tmp_path, plan, frozenset(plan.cells))]
     assert [one["encoder"] for one in held] == ["large", "longer", "small"]
+
+
+def test_cells_of_earlier_settings_are_removed_when_asked(recipe: Path, done: Path, tmp_path: Path) -> None:
+    out, fewer = tmp_path / "study", ["align.methods=centring"]
+    shutil.copytree(done, out)
+    before = {path.name for path in (out / "cells").iterdir()}
+    assert prune_study(recipe, out=out) == [], "all are still named"
+    left = {one.key for one in prune_study(recipe, out=out, changes=fewer, dry_run=True)}
+    kept = set(plan_study(recipe, out=out, changes=fewer).plan.cells)
+    assert left and left == before - kept
+    assert {path.name for path in (out / "cells").iterdir()} == before, "a dry run removes nothing"
+    removed = prune_study(recipe, out=out, changes=fewer)
+    assert {one.key for one in removed} == left and all(one.size > 0 for one in removed)
+    assert {path.name for path in (out / "cells").iterdir()} == before & kept
+    assert not before & set(study(recipe, out=out, changes=fewer).computed), "what is named was left"
+    with pytest.raises(BadSetting, match="no study here"):
+        prune_study(recipe, out=tmp_path / "nowhere")
