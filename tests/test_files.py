@@ -1,16 +1,30 @@
 """Files written whole or not at all, run folders, the cache, and what lies on disk."""
 
+import hashlib
+import json
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from calque.errors import BadInput, BadSetting
-from calque.files import Cache, atomic_directory, atomic_file, cache_limit, is_done, run_folder, write_text
+from calque.files import (
+    SUMS,
+    Cache,
+    atomic_directory,
+    atomic_file,
+    cache_limit,
+    is_done,
+    run_folder,
+    write_text,
+)
 from calque.store import (
+    load_array,
     load_items,
     load_pairs,
     load_results,
@@ -189,3 +203,66 @@ def test_a_flipped_byte_in_links_or_items_is_named(tmp_path: Path) -> None:
     for place in places(6):
         with flipped(tmp_path / f"{digest}.safetensors", place), pytest.raises(BadInput, match="damaged"):
             load_items(tmp_path, digest)
+
+
+@pytest.mark.parametrize("size", ["inf", "nan", "1e400", "-1", "", "twenty"])
+def test_cache_sizes_that_are_none(size: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CALQUE_CACHE_GB", size)
+    with pytest.raises(BadSetting, match="CALQUE_CACHE_GB"):
+        cache_limit()
+
+
+def test_a_name_with_another_line_end_stays_in_its_line(tmp_path: Path) -> None:
+    """U+2028 and U+0085 end no line of results.jsonl, though `str.splitlines` says so."""
+    held = [Result("words", "accuracy", 0.5, ("en", "de"), encoder) for encoder in ("a\u2028b", "a\x85b")]
+    save_results(tmp_path / "results.jsonl", held)
+    assert {one.encoder for one in load_results(tmp_path / "results.jsonl")} == {"a\u2028b", "a\x85b"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["5", "[]", "null", "[" * 5000, '{"task": 1}', '{"nosuch": 1}', '{"value": NaN}', '{"task": "\\ud800"}'],
+)
+def test_lines_that_are_no_results(tmp_path: Path, line: str) -> None:
+    good = json.dumps({"task": "w", "metric": "a", "value": 1, "languages": ["en", "de"], "encoder": "e"})
+    (tmp_path / "results.jsonl").write_text(f"{good}\n{line}\n")
+    with pytest.raises(BadInput, match=r"results.jsonl:2: "):
+        load_results(tmp_path / "results.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("name", "array"),
+    [
+        ("links", np.array([[0, 0, 9]], np.int32)),
+        ("links", np.array([[9, 0, 0]], np.int32)),
+        ("links", np.array([0], np.int32)),
+        ("links", np.array([[0.0, 0.0, 0.0]])),
+        ("score", np.array([np.nan], np.float32)),
+        ("source.ids", np.array([99], np.int32)),
+        ("source.ids", np.array([-1], np.int32)),
+        ("target.offsets", np.array([0, 5], np.int64)),
+        ("line", np.array([1, 2], np.int64)),
+    ],
+)
+def test_pairs_whose_parts_do_not_fit(tmp_path: Path, name: str, array: NDArray[Any]) -> None:
+    bitext = Bitext.of(("en", "de"), [["a"]], [["x"]])
+    save_pairs(tmp_path / "p", WordPairs.of(bitext, [0], [0], [0]))
+    (tmp_path / "p" / SUMS).unlink()  # of a folder with its checksums, a changed file is damage
+    np.save(tmp_path / "p" / f"{name}.npy", array)
+    with pytest.raises(BadInput, match=r"its parts do not fit together.*make the folder again"):
+        load_pairs(tmp_path / "p")
+
+
+@pytest.mark.parametrize("data", [b"", b"\x93NUMPY", b"\x93NUMPY\x01\x00v\x00{'descr': (" + b" " * 200])
+def test_an_array_with_a_broken_header(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "a.npy").write_bytes(data)
+    with pytest.raises(BadInput, match="not a readable array"):
+        load_array(tmp_path / "a.npy")
+
+
+@pytest.mark.parametrize("data", [b"", b"\xff" * 16, b"\x02\0\0\0\0\0\0\0{}"])
+def test_items_that_are_broken(tmp_path: Path, data: bytes) -> None:
+    digest = hashlib.sha256(data).hexdigest()
+    (tmp_path / f"{digest}.safetensors").write_bytes(data)
+    with pytest.raises(BadInput, match=r"safetensors: not an items file"):
+        load_items(tmp_path, digest)

@@ -12,6 +12,7 @@ ROOT = Path(calque.__file__).parent
 FLOORS = [
     {
         "circumstances",
+        "documents",
         "errors",
         "files",
         "locks",

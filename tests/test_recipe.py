@@ -71,3 +71,28 @@ def test_choices_suggest() -> None:
     assert Device.parse("cpu") is Device.CPU
     with pytest.raises(BadSetting, match="did you mean cuda"):
         Device.parse("cud")
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "0x" + "f" * 5000, "99999999999999999999"])
+def test_numbers_that_no_setting_can_be(tmp_path: Path, value: str) -> None:
+    (tmp_path / "recipe.toml").write_text(f'verb = "toy"\nwidth = {value}\n')
+    with pytest.raises(BadInput, match=r"recipe.toml: width: .*(finite|too large)"):
+        Toy.load(tmp_path / "recipe.toml")
+
+
+@pytest.mark.parametrize("seed", [-1, 2**31, 2**63, 10**30])
+def test_seeds_that_nothing_takes(seed: int) -> None:
+    with pytest.raises(BadSetting, match="seed"):
+        Toy.build(seed=seed)
+
+
+@pytest.mark.parametrize("text", ["last²", "²", "٣", "9" * 5000, "0-" + "9" * 30, "\0"])
+def test_numbers_that_only_look_like_layers(text: str) -> None:
+    with pytest.raises(BadSetting, match="layer"):
+        parse_layers(text, 12)
+
+
+def test_a_recipe_that_is_not_text(tmp_path: Path) -> None:
+    (tmp_path / "recipe.toml").write_bytes(b'verb = "toy"\npath = "\xff"\n')
+    with pytest.raises(BadInput, match=r"recipe.toml:2: byte 0xff at offset 21 is not UTF-8"):
+        Toy.load(tmp_path / "recipe.toml")

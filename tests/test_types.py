@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from calque.errors import BadInput
 from calque.types import Bitext, Sentences, SpaceMap, Unit, Vocabulary, WordIndex, WordPairs
 
 words = st.text(st.characters(blacklist_categories=["Cs"]), min_size=1, max_size=6)
@@ -67,3 +68,19 @@ def test_selected_sentences_keep_their_links_and_lines() -> None:
 def test_unit_rows_keep_zeros() -> None:
     made = SpaceMap((Unit(),)).apply(np.array([[3.0, 4.0], [0.0, 0.0]]))
     assert np.allclose(made, [[0.6, 0.8], [0, 0]])
+
+
+@pytest.mark.parametrize(
+    ("blob", "offsets", "told"),
+    [
+        (b"ab", [0, 1], "do not part 2 letters"),
+        (b"ab", [0, 2, 1, 2], "do not part"),
+        (b"ab", [0, 9], "offsets of letters from 0 to 9"),
+        (b"ab", [0.0, 2.0], "type float64"),
+        ("é".encode(), [0, 1, 2], "begins inside a character"),
+    ],
+)
+def test_a_vocabulary_that_is_not_sound(blob: bytes, offsets: list[int], told: str) -> None:
+    with pytest.raises(BadInput, match=told):
+        Vocabulary(np.frombuffer(blob, np.uint8), np.array(offsets)).checked()
+    assert Vocabulary.of(["é", "", "b"]).checked()[0] == "é"

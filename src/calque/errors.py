@@ -10,6 +10,9 @@ from pathlib import Path
 
 #: What to do where a place cannot be written.
 ELSEWHERE = "another --out"
+#: Characters that no terminal should be sent, and halves of characters, which it cannot be.
+_UNPRINTABLE = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_LONGEST = 2000
 
 
 class CalqueError(Exception):
@@ -31,7 +34,18 @@ class CalqueError(Exception):
     ) -> None:
         self.what, self.where, self.line, self.remedy = what, where, line, remedy
         place = "" if where is None else f"{where}:{line}: " if line is not None else f"{where}: "
-        super().__init__(f"{place}{what}" + (f" ({remedy})" if remedy else ""))
+        super().__init__(_readable(f"{place}{what}" + (f" ({remedy})" if remedy else "")))
+
+
+def _readable(message: str) -> str:
+    """A message that can be printed, whatever a file held that it quotes.
+
+    >>> _readable("tag \x1b[31m and " + "x" * 5000)[:20]
+    'tag \\\\x1b[31m and xxx'
+    """
+    told = _UNPRINTABLE.sub(lambda found: ascii(found[0])[1:-1], message)
+    lines = (line if len(line) <= _LONGEST else f"{line[:1500]} … {line[-400:]}" for line in told.split("\n"))
+    return "\n".join(lines)
 
 
 class BadInput(CalqueError):

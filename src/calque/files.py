@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import shutil
 import time
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from calque.documents import parse_json, read_text
 from calque.errors import ELSEWHERE, BadInput, BadSetting, creating
 from calque.locks import OLD, beside, locked, sweep_all
 from calque.progress import say
@@ -93,12 +95,7 @@ def write_json(path: Path, value: Any) -> None:
 
 def read_json(path: Path) -> Any:
     """Read JSON, or say which file is broken and where."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise BadInput("no such file", where=path) from None
-    except json.JSONDecodeError as error:
-        raise BadInput(f"not JSON: {error.msg}", where=path, line=error.lineno) from None
+    return parse_json(read_text(path), path)
 
 
 # ---------------------------------------------------------------------------------------- checksums
@@ -147,7 +144,12 @@ def check_sealed(folder: Path, remedy: str) -> None:
 def finished(folder: Path) -> dict[str, Any] | None:
     """The finished-marker of a run folder, or None when there is no finished run there."""
     marker = folder / FINISHED
-    return dict(read_json(marker)) if marker.is_file() else None
+    if not marker.is_file():
+        return None
+    held = read_json(marker)
+    if not isinstance(held, dict):
+        raise BadInput("not a finished-marker", where=marker, remedy="make the run again")
+    return held
 
 
 def is_done(folder: Path, digest: str, *, overwrite: bool = False) -> bool:
@@ -189,20 +191,26 @@ def run_folder(folder: Path, digest: str, verb: str, *, overwrite: bool = False)
 
 def cache_root() -> Path:
     """Where calque keeps what can be made again: CALQUE_CACHE, or the user's cache directory."""
-    if "CALQUE_CACHE" in os.environ:
-        return Path(os.environ["CALQUE_CACHE"])
-    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "calque"
+    if own := os.environ.get("CALQUE_CACHE"):
+        return Path(own)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "calque"
 
 
 def cache_limit() -> int:
     """How many bytes of vectors may lie in the cache: CALQUE_CACHE_GB, 20 by default."""
     text = os.environ.get("CALQUE_CACHE_GB", "20")
+    return bytes_of(text, "CALQUE_CACHE_GB")
+
+
+def bytes_of(gigabytes: str | float, name: str) -> int:
+    """Gigabytes in bytes, provided that they are a number of them."""
     try:
-        return int(float(text) * 1e9)
+        size = float(gigabytes) * 1e9
     except ValueError:
-        raise BadSetting(
-            f"CALQUE_CACHE_GB is {text!r}", remedy="a number of gigabytes, for example 20"
-        ) from None
+        size = math.nan
+    if not 0 <= size < math.inf:
+        raise BadSetting(f"{name} is {gigabytes!r}", remedy="a number of gigabytes, for example 20")
+    return int(size)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ names a preset of the same verb whose settings stand where a file gives no other
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
@@ -14,6 +13,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, Literal
 
+from calque.documents import decoded, parse_toml
 from calque.errors import BadInput, BadSetting
 from calque.recipe import suggestion
 
@@ -60,14 +60,14 @@ def _folder(verb: Verb) -> Traversable:
 
 
 def _read(name: str, file: Traversable | Path, where: str | Path, verb: Verb) -> Preset:
-    try:
-        held = tomllib.loads(file.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise BadInput(f"not TOML: {error}", where=where) from None
+    held = parse_toml(decoded(file.read_bytes(), where), where)
     unknown = [key for key in held if key not in ("about", "base", verb, "link")]
     if unknown or verb not in held:
         what = f"unknown part {unknown[0]!r}" if unknown else f"no [{verb}]"
         raise BadInput(what, where=where, remedy=f"a preset has about, base, [{verb}] and [link]")
+    tables = [part for part in (verb, "link") if not isinstance(held.get(part, {}), dict)]
+    if tables:
+        raise BadInput(f"{tables[0]!r} is not a table", where=where, remedy=f"settings below [{tables[0]}]")
     base = _base(held["base"], where, verb) if "base" in held else Preset("", "", {}, {})
     settings, link = {**base.settings, **held[verb]}, {**base.link, **held.get("link", {})}
     return Preset(name, str(held.get("about", "")), settings, link)

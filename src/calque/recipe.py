@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import difflib
 import json
-import tomllib
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from math import isfinite
 from pathlib import Path
 from typing import Any, ClassVar, Self, get_args
 
 import tomli_w
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from calque.documents import parse_toml, read_text
 from calque.errors import BadInput, BadSetting
 from calque.files import text_digest, write_text
 
@@ -71,7 +73,7 @@ class Recipe(BaseModel):
     places: ClassVar[frozenset[str]] = frozenset()
 
     inputs: dict[str, str] = {}
-    seed: int = 0
+    seed: int = Field(0, ge=0, lt=2**31)
 
     def digest(self) -> str:
         """SHA-256 of the settings and of the fingerprints of the inputs."""
@@ -87,6 +89,8 @@ class Recipe(BaseModel):
     @classmethod
     def build(cls, **settings: Any) -> Self:
         """Settings from keywords, or every mistake in them."""
+        if odd := list(odd_numbers(settings)):
+            raise BadSetting("; ".join(odd))
         try:
             return cls(**settings)
         except ValidationError as error:
@@ -95,18 +99,31 @@ class Recipe(BaseModel):
     @classmethod
     def load(cls, path: Path) -> Self:
         """Read what `save` wrote, or say every mistake in it."""
-        try:
-            held: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise BadInput("no such file", where=path) from None
-        except tomllib.TOMLDecodeError as error:
-            raise BadInput(f"not TOML: {error}", where=path) from None
+        held = parse_toml(read_text(path), path)
         if held.pop("verb", cls.verb) != cls.verb:
             raise BadInput(f"not a recipe of `calque {cls.verb}`", where=path)
         try:
-            return cls(**held)
-        except ValidationError as error:
-            raise BadInput("; ".join(mistakes(error, cls)), where=path) from None
+            return cls.build(**held)
+        except BadSetting as error:
+            raise BadInput(error.what, where=path) from None
+
+
+#: Settings that may be infinite: gradients that are never clipped.
+ENDLESS = "clip"
+
+
+def odd_numbers(value: Any, name: str = "") -> Iterator[str]:
+    """Numbers that no setting can be: what is not finite, and what does not fit 64 bits."""
+    if isinstance(value, Mapping):
+        for key, one in value.items():
+            yield from odd_numbers(one, f"{name}.{key}" if name else str(key))
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from odd_numbers(one, name)
+    elif isinstance(value, float) and not isfinite(value) and not (value > 0 and name.endswith(ENDLESS)):
+        yield f"{name}: should be a finite number (given: {value})"
+    elif isinstance(value, int) and value.bit_length() > 63:
+        yield f"{name}: a number of {value.bit_length()} bits, too large for any setting"
 
 
 def mistakes(error: ValidationError, model: type[BaseModel]) -> list[str]:
@@ -151,18 +168,17 @@ def parse_layers(text: str, depth: int) -> tuple[int, ...]:
 def _layer_part(part: str, depth: int) -> Iterable[int]:
     if part == "all":
         return range(depth + 1)
-    if part.startswith("last") and (part[4:] or "1").isdigit():
+    if part.startswith("last") and re.fullmatch("[0-9]{0,9}", part[4:]):
         count = int(part[4:] or 1)
         if not 1 <= count <= depth + 1:
             raise BadSetting(f"layers {part!r}: this encoder has {depth + 1} layers, 0 to {depth}")
         return range(depth + 1 - count, depth + 1)
     first, last = part.rsplit("-", 1) if "-" in part[1:] else (part, part)
-    try:
-        low, high = int(first), int(last)
-    except ValueError:
+    if not all(re.fullmatch("-?[0-9]{1,9}", one) for one in (first, last)):
         raise BadSetting(
             f"layers {part!r} not understood", remedy="all, last, last4, a number, 8-12, or a list 0,4,8"
-        ) from None
+        )
+    low, high = int(first), int(last)
     low, high = (x + depth + 1 if x < 0 else x for x in (low, high))
     if not 0 <= low <= high <= depth:
         raise BadSetting(

@@ -6,13 +6,15 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields, replace
+from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calque.circumstances import with_circumstances
+from calque.documents import parse_json, read_text, shaped
 from calque.errors import BadInput
 from calque.files import (
     atomic_directory,
@@ -24,9 +26,10 @@ from calque.files import (
     write_json,
     write_text,
 )
-from calque.types import Bitext, Items, Result, Sentences, Vocabulary, WordPairs
+from calque.types import Bitext, Items, Result, Sentences, Vocabulary, WordPairs, check_places
 
 _KIND = "word pairs"
+_AGAIN = "make the folder again"
 
 
 def save_array(path: Path, array: NDArray[Any]) -> None:
@@ -41,8 +44,8 @@ def load_array(path: Path) -> NDArray[Any]:
         return np.load(path, mmap_mode="r", allow_pickle=False)  # type: ignore[no-any-return]
     except FileNotFoundError:
         raise BadInput("no such file", where=path) from None
-    except (ValueError, EOFError) as error:
-        raise BadInput(f"not a readable array: {error}", where=path, remedy="make the folder again") from None
+    except Exception as error:  # NumPy gives a header to Python's own parser, which raises many things
+        raise BadInput(f"not a readable array: {error}", where=path, remedy=_AGAIN) from None
 
 
 def save_pairs(folder: Path, pairs: WordPairs) -> None:
@@ -88,30 +91,54 @@ def load_pairs(folder: Path) -> WordPairs:
         remedy = f"did you mean {folder / inside[-1]}?" if inside else "make it with `calque link`"
         raise BadInput("no word pairs here", where=folder, remedy=remedy)
     check_sealed(folder, "make it again with `calque link`")
-    about = read_json(folder / "pairs.json")
+    with shaped(folder, _AGAIN, what="its parts do not fit together"):
+        return _pairs(folder, read_json(folder / "pairs.json"))
+
+
+def _pairs(folder: Path, about: Mapping[str, Any]) -> WordPairs:
     words = Vocabulary(
         load_array(folder / "vocabulary.bytes.npy"), load_array(folder / "vocabulary.offsets.npy")
-    )
+    ).checked()
     sides = []
     for name, language in zip(("source", "target"), about["languages"], strict=True):
         tags = folder / f"{name}.tags.npy"
         sides.append(
             Sentences(
-                language,
+                str(language),
                 load_array(folder / f"{name}.ids.npy"),
                 load_array(folder / f"{name}.offsets.npy"),
                 words,
                 load_array(tags) if tags.exists() else None,
                 about["unit"],
-            )
+            ).checked()
         )
-    bitext = Bitext(sides[0], sides[1], load_array(folder / "line.npy"), about["origin"], about["dropped"])
-    links = load_array(folder / "links.npy")
-    if len(bitext.source) != len(bitext.target) or len(links) != about["links"]:
-        raise BadInput("its arrays do not fit together", where=folder, remedy="make the folder again")
-    return WordPairs(
-        bitext, links[:, 0], links[:, 1], links[:, 2], load_array(folder / "score.npy"), about["linker"]
+    bitext = Bitext(
+        sides[0], sides[1], load_array(folder / "line.npy"), str(about["origin"]), dict(about["dropped"])
     )
+    links, score = load_array(folder / "links.npy"), load_array(folder / "score.npy")
+    sentence, source, target = (links[:, column] for column in range(3))
+    pairs = WordPairs(bitext, sentence, source, target, score, str(about["linker"]))
+    _check(pairs)
+    if len(pairs) != about["links"] or about["unit"] not in ("word", "piece"):
+        raise BadInput(f"{len(pairs)} links of {about['links']} {about['unit']}s")
+    return pairs
+
+
+def _check(pairs: WordPairs) -> None:
+    """Refuse links to what is not there, and sides that do not fit."""
+    bitext, sentence = pairs.bitext, pairs.sentence
+    check_places(bitext.line, 1 << 62, "lines")
+    if not len(bitext.source) == len(bitext.target) == len(bitext.line):
+        raise BadInput(f"{len(bitext.source)}, {len(bitext.target)} and {len(bitext.line)} sentences")
+    check_places(sentence, len(bitext), "sentences of links")
+    if (np.diff(sentence) < 0).any():
+        raise BadInput("links out of order")
+    for side, words in ((bitext.source, pairs.source), (bitext.target, pairs.target)):
+        check_places(words, 1 << 31, "words of links")
+        if (words >= side.lengths[sentence]).any():
+            raise BadInput(f"links to words that are not there ({side.language})")
+    if pairs.score.shape != sentence.shape or not np.isfinite(pairs.score).all():
+        raise BadInput("scores that are not one number a link")
 
 
 # ------------------------------------------------------------------------------------------- results
@@ -137,17 +164,39 @@ def load_results(path: Path) -> list[Result]:
     """Read results.jsonl; a line that does not fit is named."""
     if not path.is_file():
         raise BadInput("no results here", where=path, remedy="give a folder written by `calque measure`")
-    results = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        try:
-            held = json.loads(line)
-            for name in ("languages", "group"):
-                if held.get(name) is not None:
-                    held[name] = tuple(held[name])
-            results.append(Result(**held))
-        except (TypeError, AttributeError, json.JSONDecodeError) as error:
-            raise BadInput(f"not a result: {error}", where=path, line=number) from None
-    return results
+    # Lines end at line feeds alone: a name may hold other characters that end lines.
+    lines = read_text(path).removesuffix("\n").split("\n")
+    return [_result(line, path, number) for number, line in enumerate(lines, 1) if line or lines[1:]]
+
+
+def _result(line: str, path: Path, number: int) -> Result:
+    held = parse_json(line, path, line=number)
+    with shaped(path, "measure again", what="not a result", line=number):
+        for name in ("languages", "group"):
+            if held.get(name) is not None:
+                held[name] = tuple(held[name])
+        figures = [name for name, value in held.items() if isinstance(value, float) and not isfinite(value)]
+        if figures:
+            raise BadInput(f"{figures[0]} is not a number")
+        wrong = [name for name, value in held.items() if not _fits(value, _TYPES[name])]
+        if wrong:
+            raise BadInput(f"{wrong[0]} is {held[wrong[0]]!r}")
+        return Result(**held)
+
+
+_TYPES = get_type_hints(Result)
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    """Whether a value is of a type such as the fields of a result have."""
+    if kind is float:
+        return isinstance(value, float) or _fits(value, int)
+    if kind == tuple[str, str]:
+        return isinstance(value, tuple) and len(value) == 2 and all(isinstance(one, str) for one in value)
+    if kind is int:
+        return type(value) is int and abs(value) < 1 << 63
+    parts = get_args(kind)
+    return any(_fits(value, one) for one in parts) if parts else isinstance(value, kind)
 
 
 def save_items(folder: Path, items: Items) -> str:
@@ -179,16 +228,18 @@ def load_items(folder: Path, digest: str) -> Items:
         raise BadInput("no such items file", where=path)
     if not file_digest(path).startswith(digest):
         raise BadInput("is damaged: it is named by what it held", where=path, remedy="measure again")
-    try:
-        columns = load_file(path)
-        cluster = columns["cluster"]
-    except (SafetensorError, KeyError, ValueError) as error:
-        raise BadInput(f"not an items file: {error}", where=path, remedy="measure again") from None
-    return Items(
-        {name[4:]: column for name, column in columns.items() if name.startswith("key.")},
-        cluster,
-        {name[6:]: column for name, column in columns.items() if name.startswith("value.")},
-    )
+    with shaped(path, "measure again", what="not an items file"):
+        try:
+            columns = load_file(path)
+        except (SafetensorError, OSError) as error:
+            raise BadInput(str(error)) from None
+        if len({column.shape for column in columns.values()}) != 1:
+            raise BadInput("columns of different lengths")
+        return Items(
+            {name[4:]: column for name, column in columns.items() if name.startswith("key.")},
+            columns["cluster"],
+            {name[6:]: column for name, column in columns.items() if name.startswith("value.")},
+        )
 
 
 _DIGEST = re.compile(r"[0-9a-f]{8,64}")

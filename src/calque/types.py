@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from calque.errors import BadInput
+
 if TYPE_CHECKING:
     import torch
 
@@ -53,9 +55,21 @@ class Vocabulary:
 
     @classmethod
     def of(cls, words: Iterable[str]) -> Vocabulary:
-        encoded = [word.encode("utf-8") for word in words]
+        try:
+            encoded = [word.encode("utf-8") for word in words]
+        except UnicodeEncodeError as error:
+            raise BadInput(f"half a character in the word {error.object!r}") from None
         lengths = np.fromiter((len(word) for word in encoded), np.int64, len(encoded))
         return cls(np.frombuffer(b"".join(encoded), np.uint8), _offsets(lengths))
+
+    def checked(self) -> Vocabulary:
+        """Itself, provided that it is sound, as what was read from a file may not be."""
+        check_offsets(self.offsets, len(self.blob), "letters")
+        self.blob.tobytes().decode("utf-8")
+        begins = self.blob[self.offsets[:-1][np.diff(self.offsets) > 0]]
+        if ((begins & 0xC0) == 0x80).any():
+            raise BadInput("a word begins inside a character")
+        return self
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -97,6 +111,16 @@ class Sentences:
         known: dict[str, int] = {}
         ids, offsets = index_words(sentences, known)
         return cls(language, ids, offsets, Vocabulary.of(known), tags)
+
+    def checked(self) -> Sentences:
+        """Itself, provided that it is sound, as what was read from a file may not be."""
+        check_offsets(self.offsets, len(self.ids), "words")
+        check_places(self.ids, len(self.vocabulary), "words")
+        if self.tags is not None:
+            check_places(self.tags, len(UPOS), "tags")
+            if len(self.tags) != len(self.ids):
+                raise BadInput(f"{len(self.tags)} tags of {len(self.ids)} words")
+        return self
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -553,6 +577,21 @@ def index_words(sentences: Iterable[Sequence[str]], known: dict[str, int]) -> tu
     lengths = np.fromiter((len(words) for words in held), np.int64, len(held))
     ids = (known.setdefault(word, len(known)) for word in chain.from_iterable(held))
     return np.fromiter(ids, np.int32, int(lengths.sum())), _offsets(lengths)
+
+
+def check_offsets(offsets: NDArray[Any], count: int, of: str) -> None:
+    """Refuse offsets that do not part `count` things. Shape: (parts + 1,)."""
+    check_places(offsets, count + 1, f"offsets of {of}")
+    if not len(offsets) or offsets[0] != 0 or offsets[-1] != count or (np.diff(offsets) < 0).any():
+        raise BadInput(f"offsets that do not part {count} {of}")
+
+
+def check_places(places: NDArray[Any], count: int, of: str) -> None:
+    """Refuse what is no list of whole numbers from 0 below `count`. Shape: (n,)."""
+    if places.ndim != 1 or not np.issubdtype(places.dtype, np.integer):
+        raise BadInput(f"{of} of shape {places.shape} and type {places.dtype}")
+    if len(places) and not 0 <= places.min() <= places.max() < count:
+        raise BadInput(f"{of} from {places.min()} to {places.max()}, where there are {count}")
 
 
 def _offsets(lengths: NDArray[Any]) -> Longs:

@@ -11,6 +11,7 @@ from calque.align.sources import LinkedWords
 from calque.encoders.aligned import AlignedEncoder, load_maps, save_maps
 from calque.errors import BadInput, BadSetting
 from calque.files import SUMS
+from calque.files import SUMS
 from calque.geometry.solvers import Method
 from calque.types import MapKey, Matrix, Scale, Sentences, Shift, SpaceMap, States, TextBatch, Unit
 from planted import orthogonal, planted
@@ -98,3 +99,23 @@ def test_empty_text_has_no_vectors() -> None:
     aligned = LinearAligner().fit(encoder, [LinkedWords(pairs["xx"])], (1,))
     found = aligned.word_vectors(Sentences.of("xx", []), layers=(1,))
     assert found.layer(1).shape == (0, 16)
+
+
+@pytest.mark.parametrize(
+    ("file", "data", "told"),
+    [
+        ("alignment.json", b"[]", "its maps cannot be read"),
+        ("alignment.json", b'{"maps": 5}', "its maps cannot be read"),
+        ("alignment.json", b"[" * 5000, "nested too deep"),
+        ("alignment.json", b'{"maps": [], "space": "en", "pooling": "median"}', "pooling 'median'"),
+        ("maps.safetensors", b"\xff" * 20, "its maps cannot be read"),
+        ("seen.tsv.gz", b"no gzip", "broken compressed file"),
+    ],
+)
+def test_folders_that_are_broken(tmp_path: Path, file: str, data: bytes, told: str) -> None:
+    encoder, pairs, _ = planted()
+    save_maps(tmp_path, LinearAligner().fit(encoder, [LinkedWords(pairs["xx"])], (1,)))
+    (tmp_path / SUMS).unlink()  # of a folder with its checksums, a changed file is damage
+    (tmp_path / file).write_bytes(data)
+    with pytest.raises(BadInput, match=told):
+        load_maps(tmp_path, encoder)

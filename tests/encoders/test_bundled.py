@@ -259,3 +259,18 @@ def test_a_place_that_cannot_be_written(tmp_path):
     (tmp_path / "encoders").write_text("a file where a directory should be")
     with pytest.raises(CannotWrite, match=r"is a file.*CALQUE_CACHE"):
         bundled_directory(root=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("place", "value"), [(44, 2**31 - 1), (44, -2), (48, 99), (64, 10**15), (3, 0), (144, 2**32 - 1)]
+)
+def test_a_packed_file_with_another_number(tmp_path: Path, place: int, value: int) -> None:
+    from struct import pack
+
+    head = pack("<4sI7ifi", b"E5S1", 1, 8, 1, 1, 8, 4, 8, 1, 1e-5, 32) + pack("<5iQ", 4, 0, 2, 1, 3, 16)
+    pieces = pack("<5I", 0, 3, 8, 12, 17) + bytes(16) + b"<s><pad></s><unk>"
+    data = bytearray(head + pieces + pack("<iI", 1, 1) + pack("<IBI", 65, 1, 65) + pack("<i", 0))
+    data[place : place + 4] = (value % 2**32).to_bytes(4, "little")
+    (tmp_path / "a.bin").write_bytes(data)
+    with pytest.raises(BadInput, match=r"a\.bin: (broken|not a packed)"):
+        read_packed(tmp_path / "a.bin")

@@ -334,3 +334,36 @@ def test_specs(tmp_path):
     for spec, told in {"en": "LANGUAGE=FILE", "en=a.vec,": "LANGUAGE=FILE", "en=a,en=b": "two files"}.items():
         with pytest.raises(BadSetting, match=told):
             parse_static_spec(spec)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("1 4\na [1,2] [3,4] 5 6\n", ":2: something that is no number"),
+        ("a [1,2] [3,4]\n", ":1: something that is no number"),
+        ("a true 1\n", ":1: something that is no number"),
+        (f"a {'9' * 400} 1\n", ":1: a value that is not finite"),
+        ("1 1000000000000\na 1\n", ":2: "),
+        ("1000000000000 2\na 1 2\n", "ends after 1 words of 1000000000000"),
+        ("0 3\n", "no words here"),
+        (f"{'9' * 5000} 2\na 1 2\n", ":2: 2 values, where 1 values should be"),
+    ],
+)
+def test_vectors_that_are_not_what_they_announce(tmp_path: Path, text: str, told: str) -> None:
+    (tmp_path / "a.vec").write_text(text)
+    with pytest.raises(BadInput, match=told):
+        read_vec(tmp_path / "a.vec")
+
+
+@pytest.mark.parametrize("header", ["1000000000000 2", "1 1000000000000", f"{'9' * 5000} 2", "0 2"])
+def test_binaries_that_announce_too_much(tmp_path: Path, header: str) -> None:
+    (tmp_path / "a.bin").write_bytes(header.encode() + b"\na " + np.float32([1, 2]).tobytes())
+    with pytest.raises(BadInput, match=r"a\.bin"):
+        read_vec(tmp_path / "a.bin")
+
+
+def test_vectors_compressed_by_xz_are_read(tmp_path: Path) -> None:
+    import lzma
+
+    (tmp_path / "a.vec.xz").write_bytes(lzma.compress(b"a 1 2\n"))
+    assert read_vec(tmp_path / "a.vec.xz").vectors.tolist() == [[1, 2]]

@@ -202,3 +202,33 @@ def test_real_pud(shared_data: Path) -> None:
         len({j for j in others if j != "X"}) for links in held for i, others in links.items() if i != "X"
     )
     assert pairs.bitext.target.tags is not None
+
+
+def test_a_line_of_digits_takes_no_square_of_its_length() -> None:
+    import time
+
+    start = time.process_time()
+    for line in ("0-0:" + "9" * 200_000, " " * 200_000 + "x", "1 " + " " * 200_000 + "2"):
+        with pytest.raises(BadInput, match="not a link"):
+            parse_links(line)
+    assert time.process_time() - start < 2
+
+
+@pytest.mark.parametrize("score", ["1e39", "9" * 40 + "e9", "1e999999999"])
+def test_a_score_beyond_single_precision_is_refused(score: str) -> None:
+    with pytest.raises(BadInput, match="too large"):
+        parse_links(f"0-0 1-2:{score}")
+
+
+@pytest.mark.parametrize(
+    "held",
+    ["{}", "5", "[1]", '[{"1": 2}]', '[{"1": [2]}]', '[{"1": {"a": 1}}]', '[{"' + "9" * 5000 + '": ["1"]}]'],
+)
+def test_hand_made_links_of_another_shape(tmp_path: Path, held: str) -> None:
+    folder = tmp_path / "en-ru"
+    folder.mkdir()
+    for name in ("en.conllu", "target.conllu"):
+        (folder / name).write_text("1\ta\t_\tX\t_\t_\t0\troot\t_\t_\n\n")
+    (folder / "alignment.json").write_text(held)
+    with pytest.raises(BadInput, match=r"alignment\.json"):
+        read_pud(folder)

@@ -110,3 +110,10 @@ def test_a_whole_treebank(shared_data: Path, tmp_path: Path) -> None:
     assert all(tree.heads.count(0) == 1 for tree in found)
     write_conllu(tmp_path / "again.conllu", found)
     assert read_conllu(tmp_path / "again.conllu") == found
+
+
+@pytest.mark.parametrize("head", ["9" * 5000, "²", "-1", "1e0"])
+def test_heads_that_are_no_numbers(tmp_path: Path, head: str) -> None:
+    (tmp_path / "a.conllu").write_text(f"1\ta\t_\tX\t_\t_\t{head}\troot\t_\t_\n\n")
+    with pytest.raises(BadInput, match=r"a.conllu:1: word 1 of 1 has head"):
+        read_conllu(tmp_path / "a.conllu")

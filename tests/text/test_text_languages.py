@@ -102,3 +102,9 @@ def test_scripts_agree_with_icu() -> None:
     # Spacing forms of Arabic vowel signs, and letter-like symbols that no word is made of.
     assert len([entry for entry in wrong if entry[1] != "Arabic"]) <= 15, wrong
     assert len(wrong) <= 30
+
+
+@pytest.mark.parametrize("code", ["\0\0\t\0\0", "\ud800", "", "x" * 5000, "e\u0301n", "en\n"])
+def test_codes_of_any_characters_are_refused(code: str) -> None:
+    with pytest.raises(BadSetting, match="unknown language"):
+        check_language(code)

@@ -109,3 +109,18 @@ def test_suffixes() -> None:
         ".conllu",
         "",
     ]
+
+
+@pytest.mark.parametrize("name", ["a\0b", "a\ud800"])
+def test_names_that_no_file_can_have(name: str) -> None:
+    with pytest.raises(BadInput, match="not a name that a file can have"):
+        list(read_lines(name))
+
+
+def test_utf16_is_told_and_no_line_is_lost(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes("eins\nzwei\n".encode("utf-16"))
+    with pytest.raises(BadInput, match=r":1: byte 0xff at offset 0 is not UTF-8"):
+        list(read_lines(tmp_path / "a"))
+    (tmp_path / "b").write_bytes(b"\xef\xbb\xbfa\xff\n")
+    with pytest.raises(BadInput, match=r":1: byte 0xff at offset 4 "):
+        list(read_lines(tmp_path / "b"))

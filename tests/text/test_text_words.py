@@ -125,3 +125,12 @@ def test_missing_segmenters(monkeypatch: pytest.MonkeyPatch, language: str, pack
 
 def test_an_emoji_is_one_word_however_many_characters_it_has() -> None:
     assert tokeniser("en")("I ❤️ it 👍🏽! 👩‍👩‍👧😀") == ["I", "❤️", "it", "👍🏽", "!", "👩‍👩‍👧", "😀"]
+
+
+def test_a_long_japanese_line_takes_no_square_of_its_length() -> None:
+    import time
+
+    pytest.importorskip("fugashi")
+    start = time.process_time()
+    assert "".join(tokeniser("ja")("x" * 200_000)) == "x" * 200_000
+    assert time.process_time() - start < 5

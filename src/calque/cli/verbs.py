@@ -32,7 +32,7 @@ from calque.cli.common import (
 )
 from calque.cli.help import ENCODER, METHODS, READING, RUNNING, TRAINING, Verb, choice, training
 from calque.errors import BadSetting
-from calque.files import Cache
+from calque.files import Cache, bytes_of
 from calque.progress import shown
 
 if TYPE_CHECKING:
@@ -471,7 +471,7 @@ def cache_prune(
     as_json: AsJson = False,
 ) -> None:
     """Remove the least recently used entries."""
-    removed = Cache().prune(int(to * 1e9))
+    removed = Cache().prune(bytes_of(to, "--to"))
     size = sum(entry.size for entry in removed)
     record = {"removed": len(removed), "bytes": size}
     tell(False, as_json, record, f"removed {len(removed)} entries, {size / 1e6:,.1f} MB")

@@ -12,16 +12,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
+from calque.documents import shaped
 from calque.encoders.bylanguage import LanguageEncoders
 from calque.encoders.wrapped import Wrapped
 from calque.errors import BadInput, BadSetting
 from calque.files import atomic_file, check_sealed, read_json, seal, text_digest, write_json
+from calque.text.lines import read_lines
 from calque.types import (
     Encoder,
     Floats,
@@ -198,34 +200,46 @@ def load_maps(folder: Path, inner: Encoder) -> AlignedEncoder:
     """Read what `save_maps` wrote, over the encoder that lies in the same folder."""
     check_sealed(folder, "align again")
     about = read_json(folder / ALIGNMENT)
-    try:
-        arrays = load_file(folder / MAPS) if about["maps"] else {}
+    with shaped(folder, "align again", what="its maps cannot be read"):
+        try:
+            arrays = load_file(folder / MAPS) if about["maps"] else {}
+        except (SafetensorError, OSError) as error:
+            raise BadInput(str(error)) from None
         maps = {
-            MapKey(item["language"], item["space"], item["layer"]): SpaceMap(
-                tuple(
-                    _KINDS[kind](
-                        **{name: arrays[f"{item['name']}.{i}"] for name in _KINDS[kind].__dataclass_fields__}
-                    )
-                    for i, kind in enumerate(item["steps"])
-                )
+            MapKey(str(item["language"]), str(item["space"]), int(item["layer"])): SpaceMap(
+                tuple(_step(kind, arrays, f"{item['name']}.{i}") for i, kind in enumerate(item["steps"]))
             )
             for item in about.pop("maps")
         }
-    except (OSError, KeyError, ValueError, SafetensorError) as error:
-        raise BadInput(f"its maps cannot be read: {error}", where=folder, remedy="align again") from None
-    wrong = {step.shape for step in arrays.values() if step.shape[-1] != inner.width}
-    if wrong:
-        raise BadInput(f"maps of shape {wrong.pop()} over an encoder of width {inner.width}", where=folder)
-    return AlignedEncoder(
-        inner, maps, about.pop("space"), about.pop("pooling"), _load_seen(folder / SEEN), about
-    )
+        space, pooling = about.pop("space"), about.pop("pooling")
+        if pooling not in get_args(Pooling) or not isinstance(space, str):
+            raise BadInput(f"a space {space!r} and pooling {pooling!r}")
+    for found in maps.values():
+        _check_width(found, inner.width, folder)
+    return AlignedEncoder(inner, maps, space, pooling, _load_seen(folder / SEEN), about)
+
+
+def _step(kind: str, arrays: Mapping[str, Floats], name: str) -> Step:
+    step = _KINDS[kind]
+    return step(**{field: arrays[name] for field in step.__dataclass_fields__})
+
+
+def _check_width(space_map: SpaceMap, width: int, folder: Path) -> None:
+    """Refuse maps of another size than the vectors, or with what is no number."""
+    for step in space_map.steps:
+        for array in vars(step).values():
+            shape = (width, width) if isinstance(step, Matrix) else (width,)
+            if array.shape != shape:
+                raise BadInput(f"maps of shape {array.shape} over an encoder of width {width}", where=folder)
+            if array.dtype != np.float32 or not np.isfinite(array).all():
+                raise BadInput("maps that are not finite numbers of single precision", where=folder)
 
 
 def _load_seen(path: Path) -> dict[LanguagePair, frozenset[tuple[str, str]]]:
     seen: dict[LanguagePair, set[tuple[str, str]]] = {}
-    with gzip.open(path, "rt", encoding="utf-8", newline="\n") as handle:
-        for line in handle:
-            a, b, x, y = line.rstrip("\n").split("\t")
+    for number, line in enumerate(read_lines(path), 1):
+        with shaped(path, "align again", what="not two words of two languages", line=number):
+            a, b, x, y = line.split("\t")
             seen.setdefault((a, b), set()).add((x, y))
     return {key: frozenset(pairs) for key, pairs in seen.items()}
 

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from calque.documents import shaped
 from calque.errors import BadInput, BadSetting, MissingExtra
 from calque.files import atomic_directory, cache_root, damage, file_digest, read_json, seal, write_json
 from calque.recipe import suggestion
@@ -158,16 +159,15 @@ class _Cursor:
 def read_packed(path: Path) -> Packed:
     """Read a packed encoder; quantised tensors stay as bytes."""
     cursor = _Cursor(path.read_bytes())
-    if cursor.take("4s") != (b"E5S1",):
+    if cursor.data[:4] != b"E5S1":
         raise BadInput("not a packed encoder: it does not begin with E5S1", where=path)
-    try:
+    cursor.at = 4
+    with shaped(path, "install its package again"):
         header = Header(*cursor.take("I7ifi"))
         if header.block != _BLOCK:
             raise BadInput(f"quantised by {header.block} weights, not {_BLOCK}", where=path)
         pieces, scores = _read_pieces(cursor)
         return Packed(header, pieces, scores, _read_normalisation(cursor), _read_tensors(cursor))
-    except (struct.error, ValueError) as error:
-        raise BadInput(f"broken: {error}", where=path, remedy="install its package again") from None
 
 
 def _read_pieces(cursor: _Cursor) -> tuple[list[str], Floats]:

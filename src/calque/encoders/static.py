@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from calque.documents import shaped
 from calque.encoders.specs import by_language, is_by_language, names_vectors
 from calque.encoders.tables import WordTable as WordTable
 from calque.encoders.tables import read_vec as read_vec
@@ -33,6 +34,7 @@ from calque.types import (
 
 ABOUT, TABLES = "static.json", "tables.safetensors"
 _KIND = "static vectors"
+_AGAIN = "make the folder again"
 
 
 # ------------------------------------------------------------------------------------------- encoders
@@ -309,26 +311,29 @@ def load_static(folder: Path) -> StaticEncoder:
     from safetensors.numpy import load_file
 
     about = read_json(folder / ABOUT)
-    if about.get("kind") != _KIND or about.get("version") != 1:
+    known = isinstance(about, dict) and about.get("kind") == _KIND and about.get("version") == 1
+    if not known:
         raise BadInput("not static vectors that this version reads", where=folder / ABOUT)
-    try:
-        held = load_file(folder / TABLES)
-        tables = {language: _table(held, language) for language in about["languages"]}
-    except FileNotFoundError:
-        raise BadInput("no such file", where=folder / TABLES) from None
-    except (SafetensorError, KeyError, BadInput) as error:
-        raise BadInput(f"broken: {error}", where=folder / TABLES, remedy="make the folder again") from None
-    return StaticEncoder(
-        tables,
-        name=about["name"],
-        lowercase=about["lowercase"],
-        sentence_augmented=about["sentence_augmented"],
-    )
+    with shaped(folder / ABOUT, _AGAIN):
+        languages, name = list(map(str, about["languages"])), str(about["name"])
+        flags = {flag: bool(about[flag]) for flag in ("lowercase", "sentence_augmented")}
+    with shaped(folder / TABLES, _AGAIN):
+        try:
+            held = load_file(folder / TABLES)
+        except FileNotFoundError:
+            raise BadInput("no such file", where=folder / TABLES) from None
+        except (SafetensorError, OSError) as error:
+            raise BadInput(str(error)) from None
+        tables = {language: _table(held, language) for language in languages}
+    return StaticEncoder(tables, name=name, **flags)
 
 
 def _table(held: Mapping[str, NDArray[Any]], language: str) -> WordTable:
-    words = Vocabulary(held[f"{language}.blob"], held[f"{language}.offsets"])
-    return WordTable(words, held[f"{language}.vectors"])
+    words = Vocabulary(held[f"{language}.blob"], held[f"{language}.offsets"]).checked()
+    vectors = held[f"{language}.vectors"]
+    if vectors.dtype != np.float32 or not np.isfinite(vectors).all():
+        raise BadInput(f"vectors of {language} that are not finite numbers of single precision")
+    return WordTable(words, vectors)
 
 
 # --------------------------------------------------------------------------------------- by name

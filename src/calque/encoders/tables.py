@@ -7,7 +7,7 @@ import hashlib
 import mmap
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calque.errors import BadInput, BadSetting
-from calque.text.lines import Bounded, bounded
+from calque.text.lines import Bounded, bounded, open_binary
 from calque.types import Floats, Longs, Vocabulary
 
 _FASTTEXT_MAGIC = (793712314).to_bytes(4, "little")
@@ -101,6 +101,8 @@ class _Rows:
         return self.limit is None or len(self.seen) < self.limit
 
     def table(self) -> WordTable:
+        if not self.seen:
+            raise BadInput("no words here", where=self.path)
         vectors = np.frombuffer(self.numbers, np.float32).reshape(-1, self.width)
         return WordTable(Vocabulary.of(self.seen), vectors)
 
@@ -124,10 +126,10 @@ def read_vec(path: Path | str, *, limit: int | None = None) -> WordTable:
         raise BadInput(f"broken gzip: {error}", where=path) from None
 
 
-def _open(path: Path) -> IO[bytes]:
+def _open(path: Path) -> AbstractContextManager[IO[bytes]]:
     with path.open("rb") as handle:
         zipped = handle.read(2) == b"\x1f\x8b"
-    return bounded(gzip.GzipFile(path), path) if zipped else path.open("rb")
+    return bounded(gzip.GzipFile(path), path) if zipped else open_binary(path)
 
 
 def _read_text(path: Path, limit: int | None) -> WordTable:
@@ -147,7 +149,8 @@ def _read_text(path: Path, limit: int | None) -> WordTable:
 def _header(line: bytes) -> tuple[int, int] | None:
     """Number of words and of dimensions, when a file begins with these."""
     fields = line.split()
-    return (int(fields[0]), int(fields[1])) if len(fields) == 2 and all(map(bytes.isdigit, fields)) else None
+    numbers = len(fields) == 2 and all(field.isdigit() and len(field) < 19 for field in fields)
+    return (int(fields[0]), int(fields[1])) if numbers else None
 
 
 def _split(line: bytes, width: int) -> tuple[bytes, Floats | None]:
@@ -168,10 +171,9 @@ def _numbers(text: bytes) -> Floats | None:
     """Numbers parted by spaces, or None. A JSON parser is four times as fast as NumPy's own."""
     from pydantic_core import from_json
 
-    try:
-        return np.array(from_json(b"[" + text.replace(b" ", b",") + b"]"), np.float32)
-    except (ValueError, TypeError):
-        pass
+    if not text.translate(None, b"0123456789+-.eE "):  # JSON could hold more than numbers
+        with suppress(ValueError, OverflowError):
+            return np.array(from_json(b"[" + text.replace(b" ", b",") + b"]"), np.float32)
     try:
         return np.array(text.split(), np.float32)
     except ValueError:

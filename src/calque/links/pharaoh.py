@@ -24,9 +24,15 @@ from calque.text.conllu import Tree, read_conllu
 from calque.text.lines import read_lines
 from calque.types import UPOS, Bitext, Bytes, WordPairs
 
-_TOKEN = re.compile(r"(?<!\S)(\d{1,9})([-p?])(\d{1,9})(?::(\d+\.?\d*(?:[eE][-+]?\d+)?))?(?!\S)")
-_NAACL = re.compile(r"\s*(\d{1,9})\s+(\d{1,9})\s+(\d{1,9})(?:\s+([SP]))?(?:\s+[\d.]+)?\s*")
+# Every repetition is bounded: without, a line of digits or spaces takes the square of its length.
+_TOKEN = re.compile(
+    r"(?<!\S)(\d{1,9})([-p?])(\d{1,9})(?::(\d{1,40}(?:\.\d{0,40})?(?:[eE][-+]?\d{1,9})?))?(?!\S)"
+)
+_NAACL = re.compile(r"(\d{1,9})\s{1,9}(\d{1,9})\s{1,9}(\d{1,9})(?:\s{1,9}([SP]))?(?:\s{1,9}[\d.]{1,40})?")
 _PUD = ("alignment.json", "en.conllu", "target.conllu")
+
+
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 class Link(NamedTuple):
@@ -56,7 +62,12 @@ Link(source=3, target=3, sure=True, score=0.5)]
     if len(found) != len(tokens):
         wrong = next(token for token in tokens if not _TOKEN.fullmatch(token))
         raise BadInput(f"not a link: {wrong!r}", remedy="write 0-1, 0p1 or 0?1 (possible), or 0-1:0.87")
-    return [Link(int(i), int(j), kind == "-", float(score or 1)) for i, kind, j, score in found]
+    links = [Link(int(i), int(j), kind == "-", float(score or 1)) for i, kind, j, score in found]
+    if huge := next((link for link in links if link.score > _LARGEST), None):
+        raise BadInput(
+            f"the score of {huge.source}-{huge.target} is too large", remedy="a score such as 0.87"
+        )
+    return links
 
 
 def read_links(path: str | Path, bitext: Bitext, *, one_based: bool = False) -> WordPairs:
@@ -84,7 +95,7 @@ def read_gold(path: str | Path, bitext: Bitext, *, one_based: bool = False) -> G
     were not judged.
     """
     lines = _pharaoh_lines(path)
-    naacl = bool(_NAACL.fullmatch(next((line for line in lines if line.strip()), "")))
+    naacl = bool(_NAACL.fullmatch(next((line.strip() for line in lines if line.strip()), "")))
     places = {int(line): k for k, line in enumerate(bitext.line)} if naacl else _places(lines, bitext)
     found = _naacl_rows(path, lines, places) if naacl else _pharaoh_rows(path, lines, places)
     rows = np.fromiter(found, _ROW)
@@ -149,7 +160,7 @@ def _pharaoh_rows(path: str | Path, lines: list[str], places: dict[int, int]) ->
 
 def _naacl_rows(path: str | Path, lines: list[str], places: dict[int, int]) -> Iterator[tuple[Any, ...]]:
     for number, line in enumerate(lines, 1):
-        match = _NAACL.fullmatch(line)
+        match = _NAACL.fullmatch(line.strip())
         if match is None:
             if line.strip():
                 raise BadInput(f"not a link: {line!r}", where=path, line=number, remedy="write `1 3 4 S`")
@@ -196,7 +207,7 @@ def read_pud(folder: str | Path) -> WordPairs:
     languages = tuple(folder.resolve().name.split("-"))
     if len(languages) != 2:
         raise BadInput("the folder's name does not say its languages", where=folder, remedy="name it en-ru")
-    held = read_json(folder / _PUD[0])
+    held = _pud_links(read_json(folder / _PUD[0]), folder / _PUD[0])
     trees = [read_conllu(folder / name) for name in _PUD[1:]]
     if not len(held) == len(trees[0]) == len(trees[1]):
         counts = f"{len(held)}, {len(trees[0])} and {len(trees[1])}"
@@ -213,8 +224,18 @@ def read_pud(folder: str | Path) -> WordPairs:
     return _table(folder / _PUD[0], bitext, np.array(rows, _ROW), True, "gold:pud")
 
 
+def _pud_links(held: Any, path: Path) -> list[dict[str, list[str]]]:
+    """For each sentence the words that each word is linked to, checked."""
+    for number, links in enumerate(held if isinstance(held, list) else [held], 1):
+        words = links.values() if isinstance(links, dict) and isinstance(held, list) else [None]
+        if not all(isinstance(ids, list) and all(isinstance(one, str) for one in ids) for ids in words):
+            remedy = 'a list of {"word id": ["word id"]}, one for each sentence'
+            raise BadInput(f"not links of words, in sentence {number}", where=path, remedy=remedy)
+    return list(held)
+
+
 def _word_id(folder: Path, number: int, text: str) -> int:
-    if not text.isdecimal():
+    if not (text.isdecimal() and len(text) < 10):
         raise BadInput(
             f"not a word id: {text!r}", where=folder / _PUD[0], line=number, remedy="such as 3, or X"
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -70,7 +70,7 @@ class TransferRecipe(ContinualRecipe):
     repair: Repair = Repair.NEW_SPAN
     answers: AnswerStyle = AnswerStyle.MLQA
 
-    seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
+    seeds: tuple[Annotated[int, Field(ge=0, lt=2**31)], ...] = (0, 1, 2, 3, 4)
     select: Literal["source", "all"] = "source"
     keep_models: Literal["best", "all", "none"] = "best"
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+from calque.documents import parse_toml, read_text
 from calque.errors import BadInput
 from calque.files import FINISHED, finished
 from calque.report.parts import About, Example, Grid, Sense, mapping, pair_of, records
@@ -361,11 +360,11 @@ def _read(folder: Path) -> Run:
     artifacts = folder / "artifacts"
     run = Run(
         folder,
-        _toml(recipe_text, folder / "recipe.toml"),
+        parse_toml(recipe_text, folder / "recipe.toml"),
         recipe_text,
         mapping(folder / "environment.json"),
         mapping(folder / "cost.json"),
-        results_of(results) if results.is_file() else (),
+        tuple(load_results(results)) if results.is_file() else (),
         records(artifacts / "examples.json", Example.of)
         + records(artifacts / "sentences.json", Example.of_sentence),
         records(artifacts / "senses.json", Sense.of),
@@ -384,25 +383,8 @@ def _read(folder: Path) -> Run:
     return replace(run, examples=tuple(examples))
 
 
-def results_of(path: Path) -> tuple[Result, ...]:
-    """Results as they are, provided that they are numbers."""
-    held = load_results(path)
-    for number, result in enumerate(held, 1):
-        figures = (result.value, result.low, result.high, result.p)
-        if not all(figure is None or math.isfinite(figure) for figure in figures):
-            raise BadInput("a figure that is not a number", where=path, line=number, remedy="measure again")
-    return tuple(held)
-
-
 def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8") if path.is_file() else ""
-
-
-def _toml(text: str, path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise BadInput(f"not TOML: {error}", where=path) from None
+    return read_text(path) if path.is_file() else ""
 
 
 def spread(values: Sequence[T], most: int) -> list[T]:

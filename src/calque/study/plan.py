@@ -265,14 +265,15 @@ class _Planner:
         if name.startswith("world:"):
             return f"{self._world(where)}/{name.removeprefix('world:')}"
         held = self.recipe.data if name.startswith("data:") else "."
-        path = (self.study.base / Path(held, name.removeprefix("data:")).expanduser()).resolve()
-        if not path.exists() and name.startswith("data:"):
+        path = self.study.base / Path(held, name.removeprefix("data:")).expanduser()
+        there = _is_there(path)
+        if not there and name.startswith("data:"):
             self.missing.append(name.removeprefix("data:"))
             return name
-        if not path.exists():
+        if not there:
             self.mistakes.append(f"{where}: no such file: {name}")
             return name
-        return f"file://{path}"
+        return f"file://{path.resolve()}"
 
     def _escapes(self, name: str, where: str) -> bool:
         """Whether a name means what is calque's own to say, or leads out of the folder that it names."""
@@ -326,7 +327,7 @@ class _Planner:
         if name.startswith(("world:", "data:")):
             return self._file(name, where)
         path = self.study.base / Path(name).expanduser()
-        return f"file://{path.resolve()}" if path.exists() else name
+        return f"file://{path.resolve()}" if _is_there(path) else name
 
     # ------------------------------------------------------------------------------------ encoders
 
@@ -622,6 +623,14 @@ class _Planner:
 
     def _mixed(self, spec: str, where: str) -> str:
         return ",".join(self._spec(part, f"{where}.mixed") for part in str(spec).split(","))
+
+
+def _is_there(path: Path) -> bool:
+    """Whether there is such a file; a name that none can have is none."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
 
 
 def _codes(spec: str) -> set[str]:

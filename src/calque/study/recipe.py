@@ -24,17 +24,17 @@ test.de = "panx.de.dev.tsv"
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from calque.documents import decoded, parse_toml, read_text
 from calque.errors import BadInput, BadSetting
-from calque.recipe import mistakes, suggestion
+from calque.recipe import mistakes, odd_numbers, suggestion
 
 #: What can be measured: the verbs `calque measure …`.
 Measure = Literal["words", "sentences", "lexicon", "cka", "distances", "projection", "examples"]
@@ -128,7 +128,7 @@ class StudyRecipe(BaseModel):
     paper: str | None = None
     source: str = "en"
     data: str = "data"
-    seeds: tuple[int, ...] = Field((0,), min_length=1)
+    seeds: tuple[Annotated[int, Field(ge=0, lt=2**31)], ...] = Field((0,), min_length=1)
     world: dict[str, Any] | None = None
     encoders: dict[str, str | dict[str, Any]] = Field(min_length=1)
     links: LinksPart = LinksPart()
@@ -169,10 +169,7 @@ class LoadedStudy(BaseModel):
 def load_study(given: str | Path, changes: Sequence[str] = ()) -> LoadedStudy:
     """A study by the path of its file, or one of calque's by name, with `key=value` changes."""
     name, origin, base, text = _text(given)
-    try:
-        held = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise BadInput(f"not TOML: {error}", where=origin) from None
+    held = parse_toml(text, origin)
     for change in changes:
         _apply(held, change)
     return LoadedStudy(recipe=built(held, origin), name=name, origin=origin, base=base)
@@ -186,16 +183,17 @@ def recipe_text(given: str | Path, changes: Sequence[str] = ()) -> str:
 def _text(given: str | Path) -> tuple[str, str, Path, str]:
     path = Path(given)
     if path.is_file():
-        try:
-            return path.stem, str(path), path.resolve().parent, path.read_text(encoding="utf-8")
-        except UnicodeDecodeError:
-            raise BadInput("not UTF-8", where=path) from None
+        return path.stem, str(path), path.resolve().parent, read_text(path)
     if str(given) in study_names():
         file = resources.files("calque") / "recipes" / "study" / f"{given}.toml"
-        return str(given), str(given), Path.cwd(), file.read_text(encoding="utf-8")
+        return str(given), str(given), Path.cwd(), decoded(file.read_bytes(), str(given))
     if path.suffix == ".toml" or len(path.parts) > 1:
         raise BadInput("is a folder, not a file" if path.is_dir() else "no such file", where=path)
     raise BadSetting(f"unknown study {str(given)!r}", remedy=suggestion(str(given), study_names()))
+
+
+#: Mistakes that are told: more are no help.
+_MOST = 100
 
 
 class Mistakes(BadInput):
@@ -203,16 +201,83 @@ class Mistakes(BadInput):
 
     def __init__(self, found: Sequence[str], where: str) -> None:
         self.found = list(found)
-        told = found[0] if len(found) == 1 else "\n  ".join([f"{len(found)} mistakes", *found])
+        more = [f"and {len(found) - _MOST} more"] if len(found) > _MOST else []
+        told = found[0] if len(found) == 1 else "\n  ".join([f"{len(found)} mistakes", *found[:_MOST], *more])
         super().__init__(told, where=where)
 
 
 def built(held: Mapping[str, Any], origin: str) -> StudyRecipe:
     """The study of a TOML file, or every mistake in its shape, a line each."""
+    if odd := list(odd_numbers(held)):
+        raise Mistakes(odd, origin)
     try:
-        return StudyRecipe(**held)
+        recipe = StudyRecipe(**held)
     except ValidationError as error:
         raise Mistakes(mistakes(error, StudyRecipe), origin) from None
+    if found := list(_misshapen(recipe)):
+        raise Mistakes(found, origin)
+    return recipe
+
+
+class _Method(_Part):
+    """What a study itself looks for in a method's own table."""
+
+    method: str | None = None
+    preset: str | None = None
+    vary: dict[str, list[Any]] = {}
+    to: tuple[str, ...] | None = None
+    transfer: dict[str, Any] = {}
+
+
+class _Model(_Part):
+    """What a study itself looks for in a model that is trained: text, and where its seed begins."""
+
+    encoder: str | None = None
+    seed: int = 0
+    text: tuple[str, ...] = ()
+    bitext: tuple[str, ...] = ()
+    dictionary: tuple[str, ...] = ()
+
+
+class _Measured(_Part):
+    """What a study itself looks for in a measure."""
+
+    measure: str | None = None
+    text: dict[str, Paths] | None = None
+    dictionary: dict[str, str | tuple[str, ...]] | None = None
+
+
+class _Task(_Part):
+    """What a study itself looks for in a task."""
+
+    task: str | None = None
+    translated: bool | None = None
+    train: dict[str, str] = {}
+    dev: dict[str, str] = {}
+    test: dict[str, str] = {}
+    mixed: tuple[str, ...] = ()
+
+
+def _misshapen(recipe: StudyRecipe) -> Iterator[str]:
+    """Settings of verbs that a study itself looks into, and that have another shape than it needs."""
+    methods = {name: recipe.align.settings.get(name, {}) for name in recipe.align.methods}
+    yield from _unlike(_Method, "align", methods)
+    for name, spec in recipe.encoders.items():
+        parts = spec if isinstance(spec, dict) else {}
+        if parts and all(isinstance(one, dict) for one in parts.values()):
+            yield from _unlike(_Model, f"encoders.{name}", parts)
+        elif not isinstance(spec, str):
+            yield from _unlike(_Model, "encoders", {name: spec})
+    yield from _unlike(_Measured, "measure", recipe.measure)
+    yield from _unlike(_Task, "transfer", recipe.transfer.tasks)
+
+
+def _unlike(kind: type[_Part], where: str, tables: Mapping[str, Any]) -> Iterator[str]:
+    for name, held in tables.items():
+        try:
+            kind.model_validate(held)
+        except ValidationError as error:
+            yield from (f"{where}.{name}.{one}" for one in mistakes(error, kind))
 
 
 def _apply(held: dict[str, Any], change: str) -> None:
@@ -221,6 +286,8 @@ def _apply(held: dict[str, Any], change: str) -> None:
     if not told or not name.strip():
         raise BadSetting(f"--set {change}", remedy="a key and a value, such as --set align.steps=200")
     *tables, last = name.strip().split(".")
+    if len(tables) > _MOST:
+        raise BadSetting(f"--set {change}", remedy="a key of a few parts, such as align.steps")
     for table in tables:
         held = held.setdefault(table, {})
         if not isinstance(held, dict):
@@ -231,8 +298,8 @@ def _apply(held: dict[str, Any], change: str) -> None:
 def _value(text: str, before: Any) -> Any:
     """What was typed, as TOML where it is; otherwise a word, or a list where there are commas or was one."""
     try:
-        found = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        found = parse_toml(f"value = {text}", "--set")["value"]
+    except BadInput:
         listed = isinstance(before, list) or "," in text
         found = [_value(part.strip(), None) for part in text.split(",")] if listed else text
     return [found] if isinstance(before, list) and not isinstance(found, list) else found

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from calque.documents import read_text
 from calque.errors import BadSetting
 from calque.files import FINISHED, read_json, text_digest, write_json, write_text
 from calque.locks import locked, sweep_all
@@ -297,7 +298,8 @@ def results(root: Path, plan: Plan, done: frozenset[str]) -> list[str]:
     for key, cell in plan.cells.items():
         path = root / CELLS / key / "results.jsonl"
         if key in done and cell.verb.split()[0] in TOLD and path.is_file():
-            lines = path.read_text(encoding="utf-8").splitlines()
+            # Lines end at line feeds alone: a name may hold other characters that end lines.
+            lines = list(filter(None, read_text(path).split("\n")))
             found.update(map(_named(cell.axes["encoder"]), lines) if cell.verb in MAKING else lines)
     return sorted(found)
 

@@ -11,6 +11,8 @@ from calque.errors import BadInput
 from calque.files import write_text
 from calque.text.lines import read_lines
 
+_ENDS = re.compile("[\t\r\n]")
+_NUMBER = re.compile(r"\d{1,9}")
 _NOT_A_WORD = re.compile(r"\d+[-.]\d+")
 
 
@@ -89,7 +91,7 @@ def parse_tree(rows: Sequence[tuple[int, str]], path: str | Path) -> Tree:
 
 
 def _heads(column: Sequence[str], lines: list[int], path: str | Path) -> tuple[int, ...]:
-    heads = tuple(-1 if head == "_" else int(head) if head.isdecimal() else -2 for head in column)
+    heads = tuple(-1 if head == "_" else int(head) if _NUMBER.fullmatch(head) else -2 for head in column)
     for place, head in enumerate(heads):
         if not -1 <= head <= len(heads) or head == place + 1:
             raise BadInput(
@@ -101,6 +103,11 @@ def _heads(column: Sequence[str], lines: list[int], path: str | Path) -> tuple[i
     return heads
 
 
+def one_line(text: str) -> str:
+    """A text as one cell of a line: what would end the cell or the line becomes a space."""
+    return _ENDS.sub(" ", text)
+
+
 def write_conllu(path: str | Path, trees: Iterable[Tree]) -> None:
     """Write what `read_conllu` reads; the file appears whole or not at all."""
     write_text(Path(path), "".join(map(_lines, trees)))
@@ -108,8 +115,9 @@ def write_conllu(path: str | Path, trees: Iterable[Tree]) -> None:
 
 def _lines(tree: Tree) -> str:
     about = [("sent_id", tree.id), ("text", tree.text)]
-    lines = [f"# {key} = {value}" for key, value in about if value]
+    lines = [f"# {key} = {one_line(value)}" for key, value in about if value]
     columns = zip(tree.words, tree.lemmas, tree.upos, tree.heads, tree.labels, strict=True)
     for place, (word, lemma, upos, head, label) in enumerate(columns, 1):
-        lines.append(f"{place}\t{word}\t{lemma}\t{upos}\t_\t_\t{'_' if head < 0 else head}\t{label}\t_\t_")
+        given = word, lemma, upos, "_", "_", "_" if head < 0 else str(head), label, "_", "_"
+        lines.append("\t".join([str(place), *map(one_line, given)]))
     return "\n".join(lines) + "\n\n"

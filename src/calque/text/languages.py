@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
@@ -15,6 +16,8 @@ from calque.errors import BadSetting
 #: Languages of calque's own small world, which have no registered code.
 WORLD = frozenset({"near", "far"})
 
+_CODE, _EXAMPLE = re.compile(r"[A-Za-z0-9_-]{1,100}"), "give a code such as en, de or zh"
+
 
 def check_language(code: str) -> str:
     """The canonical form of a language code; an unknown one is an error that suggests another.
@@ -27,7 +30,7 @@ def check_language(code: str) -> str:
     """
     if code in WORLD:
         return code
-    if not langcodes.tag_is_valid(code):
+    if not (_CODE.fullmatch(code) and langcodes.tag_is_valid(code)):
         raise BadSetting(f"unknown language {code!r}", remedy=_nearest(code))
     return langcodes.standardize_tag(code)
 
@@ -35,6 +38,8 @@ def check_language(code: str) -> str:
 def _nearest(code: str) -> str:
     """People give a language's name, or a country's code, for the code of its language."""
     # Unassigned countries count as valid, and English is what langcodes makes of them.
+    if not code.isprintable():
+        return _EXAMPLE
     tag = f"und-{code}"
     spoken = langcodes.Language.get(tag).maximize().language if langcodes.tag_is_valid(tag) else None
     if spoken and spoken != "en":
@@ -42,7 +47,7 @@ def _nearest(code: str) -> str:
     with suppress(LookupError, ValueError):
         found = langcodes.find(code)
         return f"did you mean {found} ({found.display_name()})?"
-    return "give a code such as en, de or zh"
+    return _EXAMPLE
 
 
 def primary_subtag(code: str) -> str:

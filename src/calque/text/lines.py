@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import lzma
+import os
 import sys
 import zlib
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
 
+from calque.documents import decoded
 from calque.errors import BadInput, MissingExtra
 
 _CHUNK = 1 << 17
@@ -147,6 +149,8 @@ def bare_suffix(path: str | Path) -> str:
 def open_binary(path: str | Path) -> Iterator[IO[bytes]]:
     """The bytes of a file, decompressed. What goes wrong, now or while reading, names the file."""
     opener = _OPENERS.get(Path(path).suffix.lower(), _OPENERS[""])
+    if "\0" in str(path) or not _is_whole(str(path)):
+        raise BadInput("not a name that a file can have", where=path)
     try:
         with opener(Path(path)) as handle:
             yield cast(IO[bytes], handle)
@@ -158,6 +162,13 @@ def open_binary(path: str | Path) -> Iterator[IO[bytes]]:
         raise BadInput(f"cannot be read: {error.strerror or error}", where=path) from None
 
 
+def _is_whole(name: str) -> bool:
+    try:
+        return bool(os.fsencode(name))
+    except UnicodeEncodeError:
+        return False
+
+
 def read_lines(path: str | Path) -> Iterator[str]:
     """Lines of a UTF-8 file without their ends.
 
@@ -166,15 +177,9 @@ def read_lines(path: str | Path) -> Iterator[str]:
     """
     with open_binary(path) as handle:
         for number, raw in enumerate(handle, 1):
-            text = raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
             try:
-                line = text.decode("utf-8")
-            except UnicodeDecodeError as error:
-                place = error.start - len(text)
-                raise BadInput(
-                    f"byte 0x{text[error.start]:02x} at offset {handle.tell() + place} is not UTF-8",
-                    where=path,
-                    line=number,
-                    remedy="convert the file to UTF-8",
-                ) from None
+                line = str(raw, "utf-8")
+            except UnicodeDecodeError:
+                line = decoded(raw, path, line=number, offset=handle.tell() - len(raw))
+            line = line.removeprefix("\ufeff") if number == 1 else line
             yield line.removesuffix("\n").removesuffix("\r")

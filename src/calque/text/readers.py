@@ -330,7 +330,7 @@ def dataset_texts(path: str) -> Iterator[str]:
                 where=path,
                 remedy="it holds " + ", ".join(row),
             )
-        yield from str(row[column]).splitlines()
+        yield from (line.removesuffix("\r") for line in str(row[column]).split("\n"))
 
 
 def _rows(path: str) -> Iterable[Mapping[str, Any]]:

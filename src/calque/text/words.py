@@ -17,6 +17,8 @@ Tokeniser: TypeAlias = Callable[[str], list[str]]
 # Characters nobody sees, which would become words of their own. U+200B marks a word boundary; the joiners
 # U+200C and U+200D belong to the spelling of a word and stay.
 _BOUNDARY = re.compile("[\0\u200b]")
+# MeCab takes the square of a text's length; no sentence is as long as this.
+_LONGEST = 5000
 _DIGITS = frozenset("0123456789")
 # What may follow an emoji and belong to it: variation selectors, a keycap, skin tones.
 _EMOJI_ENDS = "[\ufe0e\ufe0f\u20e3\U0001f3fb-\U0001f3ff]"
@@ -157,7 +159,12 @@ def _mecab(language: str) -> Tokeniser:
         tagger = fugashi.Tagger("-Owakati")
     except (ImportError, RuntimeError):
         raise MissingExtra("word segmentation of Japanese", "ja") from None
-    return lambda text: str(tagger.parse(text)).split()
+
+    def split(text: str) -> list[str]:
+        parts = (text[at : at + _LONGEST] for at in range(0, len(text), _LONGEST))
+        return [word for part in parts for word in str(tagger.parse(part)).split()]
+
+    return split
 
 
 _SEGMENTERS: dict[str, Callable[[str], Tokeniser]] = {

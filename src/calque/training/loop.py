@@ -86,6 +86,13 @@ class TrainOptions:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise BadSetting(f"{name} is {value}", remedy="at least 1")
+        for name in ("epsilon", "weight_decay", "warmup"):
+            if not getattr(self, name) >= 0:
+                raise BadSetting(f"{name} is {getattr(self, name)}", remedy="at least 0")
+        if not all(0 <= beta < 1 for beta in self.betas):
+            raise BadSetting(f"betas are {self.betas}", remedy="two numbers from 0 to below 1")
+        if self.clip is not None and not self.clip > 0:
+            raise BadSetting(f"clip is {self.clip}", remedy="above 0, or none to leave gradients as they are")
         if not self.learning_rate > 0:
             raise BadSetting(f"learning_rate is {self.learning_rate}", remedy="above 0, such as 5e-5")
         if self.precision not in _ACCELERATE:

@@ -146,3 +146,31 @@ def test_files_for_other_tasks(tmp_path: Path) -> None:
         read_nli(put(tmp_path, rows(("sentence1", "sentence2"), ("a", "b"))), "en")
     with pytest.raises(BadInput, match="no items here"):
         read_nli(put(tmp_path, rows(XNLI)), "en")
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"premise": {"language": ["en"], "translation": []}, "hypothesis": "b", "label": 0},
+        {"premise": {"language": [1], "translation": ["a"]}, "hypothesis": "b", "label": 0},
+        {"premise": {"language": ["en"], "translation": True}, "hypothesis": "b", "label": 0},
+        {"premise": "a", "hypothesis": "b", "label": 0, "id": "\ud800"},
+        {"premise": "a", "hypothesis": "b", "label": 10**400},
+    ],
+)
+def test_rows_of_another_shape(tmp_path: Path, row: dict[str, object]) -> None:
+    (tmp_path / "a.jsonl").write_text(json.dumps(row))
+    with pytest.raises(BadInput, match=r"a\.jsonl"):
+        read_nli(tmp_path / "a.jsonl", "en", format="jsonl")
+
+
+def test_texts_with_tabs_and_line_ends_are_written_a_line_each(tmp_path: Path) -> None:
+    from calque.text.labelled.writers import write_labelled
+
+    (tmp_path / "a.jsonl").write_text(
+        json.dumps({"premise": "a\tb\nc", "hypothesis": "d\r\u2028e", "label": 0, "id": "x\ny"})
+    )
+    found = read_nli(tmp_path / "a.jsonl", "en")
+    write_labelled("nli", tmp_path / "a.tsv", found.items)
+    (again,) = read_nli(tmp_path / "a.tsv", "en").items
+    assert (again.first, again.second, again.id) == ("a b c", "d \u2028e", "x y")

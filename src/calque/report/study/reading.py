@@ -8,13 +8,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from calque.documents import read_text
 from calque.errors import BadInput
 from calque.files import finished
-from calque.report.collect import STUDY, Run, collect, place_of, results_of
+from calque.report.collect import STUDY, Run, collect, place_of
 from calque.report.parts import Record, mapping, number, strings
 from calque.report.tasks import TASKS
 from calque.report.transfer import PREFIX, Comparison, Trained, spoken_name, trained
 from calque.report.verdict import ALPHA
+from calque.store import load_results
 from calque.text.typology import distance
 from calque.types import Result
 
@@ -283,7 +285,7 @@ def _measure(verb: str, name: str, group: Group, held: Mapping[int, Sequence[Pat
 
 def _results(folder: Path) -> tuple[Result, ...]:
     path = folder / "results.jsonl"
-    return results_of(path) if path.is_file() else ()
+    return tuple(load_results(path)) if path.is_file() else ()
 
 
 def together(runs: Sequence[Run]) -> Run:
@@ -328,7 +330,7 @@ def read_study(folder: Path) -> StudyFolder:
             {str(label): Method.of(one) for label, one in held.get("methods", {}).items()},
             {str(name): _translated(one) for name, one in held.get("tasks", {}).items()},
             tuple(Cell.of(one, costs if isinstance(costs, dict) else {}) for one in held["cells"]),
-            recipe.read_text(encoding="utf-8") if recipe.is_file() else "",
+            read_text(recipe) if recipe.is_file() else "",
             mapping(folder / "environment.json"),
             cost,
             finished(folder),

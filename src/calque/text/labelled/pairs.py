@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from calque.documents import parse_json
+from calque.errors import BadInput
 from calque.text.labelled.hub import read_rows
 from calque.text.labelled.items import Labelled, TextPair
 from calque.text.labelled.reading import Passed, Remark, Source, TaskFiles, attempt, check_text
@@ -94,9 +95,9 @@ def _read_jsonl(source: Source) -> Iterator[TextPair | Remark]:
 
 def _from_json(line: str, number: int, source: Source) -> TextPair:
     try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise source.bad("not JSON", f"not JSON: {getattr(error, 'msg', error)}", line=number) from None
+        row = parse_json(line, source.path, line=number, halves=True)
+    except BadInput as error:
+        raise source.bad("not JSON", error.what, line=number) from None
     if not isinstance(row, dict):
         raise source.bad("not JSON", "not a JSON object", line=number)
     return _pair({str(name).lower(): value for name, value in row.items()}, number, source)
@@ -122,6 +123,7 @@ def _pair(row: Mapping[str, Any], number: int, source: Source) -> TextPair:
     check_text(source, *texts, line=number)
     id = _first(row, _ID)
     name = str(row[id]) if id else ""
+    check_text(source, *filter(None, [name]), line=number, name="id")
     languages = source.language, source.language
     return TextPair(*texts, _meaning(row[label], number, source), languages, name, number)
 
@@ -131,7 +133,8 @@ def _in_language(value: Any, language: str) -> Any:
     if not isinstance(value, Mapping):
         return value
     if {"language", "translation"} <= value.keys():
-        value = dict(zip(value["language"], value["translation"], strict=True))
+        sides = [one if isinstance(one, list) else [one] for one in (value["language"], value["translation"])]
+        value = {str(code): text for code, text in zip(*sides, strict=False)}
     keys = [key for key in value if primary_subtag(key) == primary_subtag(language)]
     if not keys:
         raise Passed("other language", ", ".join(value))

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from calque.documents import decoded, parse_json
 from calque.errors import BadInput
 from calque.text.labelled.hub import column, read_rows
 from calque.text.labelled.items import Answer, Labelled, Question
@@ -120,16 +121,8 @@ class _Record(NamedTuple):
 def read_document(source: Source) -> tuple[str, Any]:
     """The text of a JSON file, and what it says."""
     with open_binary(source.path) as handle:
-        data = handle.read()
-    try:
-        text = data.decode("utf-8-sig")
-        return text, json.loads(text)
-    except UnicodeDecodeError as error:
-        what = f"byte 0x{data[error.start]:02x} at offset {error.start} is not UTF-8"
-        raise BadInput(what, where=source.path, remedy="convert the file to UTF-8") from None
-    except (ValueError, RecursionError) as error:
-        line = getattr(error, "lineno", None)
-        raise BadInput(f"not JSON: {getattr(error, 'msg', error)}", where=source.path, line=line) from None
+        text = decoded(handle.read(), source.path)
+    return text, parse_json(text, source.path, halves=True)
 
 
 def records(source: Source) -> Iterator[_Record]:
@@ -236,6 +229,7 @@ def _question(record: _Record, source: Source) -> tuple[Question, int]:
         raise Passed("impossible")
     check_text(source, record.context, line=record.line, name="paragraph")
     check_text(source, record.question, line=record.line, name="question")
+    check_text(source, record.id, line=record.line, name="id")
     if not record.answers:
         raise Passed("no answer")
     if not isinstance(record.answers, list):

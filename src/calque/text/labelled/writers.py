@@ -10,7 +10,7 @@ from typing import Any
 
 from calque.errors import BadInput
 from calque.files import write_json, write_text
-from calque.text.conllu import Tree, write_conllu
+from calque.text.conllu import Tree, one_line, write_conllu
 from calque.text.labelled.items import Question, Tagged, TextPair
 
 # ----------------------------------------------------------------------------------------------- items
@@ -26,7 +26,7 @@ def write_labelled(task: str, path: str | Path, items: Sequence[Any]) -> None:
 
 def _write_tags(path: Path, sentences: Sequence[Tagged]) -> None:
     blocks = (
-        f"# id = {one.id}\n" * bool(one.id) + _block(replace(one, tags=()), one.tags, "\t")
+        f"# id = {one_line(one.id)}\n" * bool(one.id) + _block(replace(one, tags=()), one.tags, "\t")
         for one in sentences
     )
     write_text(path, "".join(blocks))
@@ -35,7 +35,7 @@ def _write_tags(path: Path, sentences: Sequence[Tagged]) -> None:
 def _write_pairs(path: Path, pairs: Sequence[TextPair]) -> None:
     rows = [("premise", "hypothesis", "label", "id")]
     rows += [(pair.first, pair.second, pair.label, pair.id) for pair in pairs]
-    write_text(path, "".join("\t".join(row) + "\n" for row in rows))
+    write_text(path, "".join("\t".join(map(one_line, row)) + "\n" for row in rows))
 
 
 def _write_questions(path: Path, questions: Sequence[Question]) -> None:
