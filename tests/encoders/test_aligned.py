@@ -11,7 +11,6 @@ from calque.align.sources import LinkedWords
 from calque.encoders.aligned import AlignedEncoder, load_maps, save_maps
 from calque.errors import BadInput, BadSetting
 from calque.files import SUMS
-from calque.files import SUMS
 from calque.geometry.solvers import Method
 from calque.types import MapKey, Matrix, Scale, Sentences, Shift, SpaceMap, States, TextBatch, Unit
 from planted import orthogonal, planted
