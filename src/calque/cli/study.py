@@ -76,6 +76,7 @@ def study_command(
     Nothing is computed twice: run it again to go on, or after a change to compute what depends on it.
     """
     from calque.study import plan_study, prune_study, study
+    from calque.study.workers import worker_count
 
     given: dict[str, Any] = {"out": out, "changes": changes or (), "smoke": smoke}
     if prune:
@@ -92,6 +93,7 @@ def study_command(
             f"{len(left)} cells of earlier settings {told}, {size / 1e6:,.1f} MB",
         )
         return
+    worker_count(workers)
     if dry_run:
         planned = plan_study(recipe, **given)
         tell(quiet, as_json, _planned(planned), *_plan_lines(planned))
@@ -186,9 +188,14 @@ def _record(run: StudyRun) -> dict[str, Any]:
 
 
 def _lines(run: StudyRun) -> Iterator[str]:
+    from calque.report.study.reading import read_study
+    from calque.report.study.told import finding_lines
     from calque.study.workers import FAILURES
 
-    yield f"{len(run.done)} cells, {len(run.computed)} of them computed now"
+    lost = {"failed": len(run.failed), "left out": len(run.left_out)}
+    parts = [f"{count} {word}" for word, count in lost.items() if count]
+    yield ", ".join([f"{len(run.done)} cells, {len(run.computed)} of them computed now", *parts])
+    yield from finding_lines(read_study(run.folder)) if run.page else ()
     for key, error in run.failed.items():
         yield f"failed: {key}: {error}"
     if run.failed:

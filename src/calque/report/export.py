@@ -19,7 +19,9 @@ from calque.errors import BadInput, BadSetting
 from calque.recipe import Choice, suggestion
 from calque.report.collect import Panel, Run, collect
 from calque.report.latex import latex
+from calque.report.study.over_seeds import measure_table, seed_measures
 from calque.report.study.reading import MEASURE, StudyFolder, is_study, read_study
+from calque.report.study.told import finding_lines
 from calque.report.tables import links_block, panel_block, rows, verdict_line
 from calque.report.transfer import MEAN, PREFIX, Comparison, Contrasted, Trained, comparison_lines
 from calque.report.transfer_shown import comparison_blocks, trained_block
@@ -35,6 +37,10 @@ COLUMNS = (
     "baseline", "baseline_seeds", "baseline_value", "baseline_std",
     "difference", "difference_low", "difference_high", "p", "p_corrected", "mark", "finding", "note",
 )  # fmt: skip
+
+
+#: What a mark at a measure over seeds means.
+SURE = "* a difference after Holm’s correction, by the least sure of the seeds’ tests"
 
 
 class Form(Choice):
@@ -93,7 +99,7 @@ def _verdict(held: Run | StudyFolder) -> str:
     if isinstance(held, Run):
         return verdict_line(held)
     lines = [line for one in held.comparisons for line in comparison_lines(one.held)]
-    return "\n".join(lines) or "Nothing was compared in this study yet."
+    return "\n".join([*lines, *finding_lines(held)]) or "Nothing was compared in this study yet."
 
 
 # -------------------------------------------------------------------------------------------- writing
@@ -189,10 +195,30 @@ def _of_study(study: StudyFolder) -> Iterator[tuple[str, Sheet]]:
         for label in (one.held.baseline, row.method)
     }
     yield from (("", _trained(held, study.name)) for key, held in study.trained.items() if key not in told)
+    if len(study.seeds) > 1:
+        yield from (("", sheet) for sheet in _over_seeds(study))
     for cell, folder in study.done(MEASURE):
         run = replace(collect(folder), recipe={"labels": list(study.labels)})
         name = cell.axes.get("measure") or (cell.axes.get("encoder", "") if many else "")
         yield from ((name, _panel(panel)) for panel in run.panels)
+
+
+def _over_seeds(study: StudyFolder) -> Iterator[Sheet]:
+    """Measures as the page has them, over all seeds."""
+    for table in measure_table(study, seed_measures(study)).cut():
+        columns = [(head, column) for head in table.heads for column in head.columns]
+        records: list[Record] = [
+            {
+                "run": study.name, "task": head.key, "metric": head.figure, "source": study.source,
+                "target": column.language, "encoder": row.label, "seeds": cell.spread.seeds,
+                "value": cell.spread.mean, "std": cell.spread.std,
+            }
+            for block in table.blocks
+            for row in block.rows
+            for (head, column), cell in zip(columns, row.cells, strict=True)
+            if cell is not None
+        ]  # fmt: skip
+        yield Sheet(replace(table.written(), name="measures", legend=SURE), tuple(records))
 
 
 # -------------------------------------------------------------------------------------------- measures

@@ -208,9 +208,17 @@ class _Planner:
             # Methods may be left out for now, but hardly under a name so like one that is there.
             if get_close_matches(name, recipe.align.methods, 1, 0.8):
                 self._unknown(f"align.{name}", name, recipe.align.methods, "a table of no method")
-        for axis in recipe.align.vary:
+        if "method" in recipe.align.shared:
+            self.mistakes.append("align.method: is for a method's own table; did you mean methods?")
+        for axis, values in recipe.align.vary.items():
             if axis not in both:
                 self._unknown(f"align.vary.{axis}", axis, both)
+            if not values:
+                self.mistakes.append(f"align.vary.{axis}: no values (give one or more, or leave it out)")
+        if recipe.align.vary and not recipe.align.methods:
+            self.mistakes.append("align.vary: nothing to vary (give align.methods)")
+        if len(set(recipe.seeds)) < len(recipe.seeds):
+            self.mistakes.append(f"seeds: one stands twice among {list(recipe.seeds)}")
         for name in recipe.align.encoders:
             if name not in recipe.encoders:
                 self._unknown("align.encoders", name, recipe.encoders, f"unknown encoder {name}")

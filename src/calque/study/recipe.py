@@ -187,7 +187,7 @@ def _text(given: str | Path) -> tuple[str, str, Path, str]:
     if str(given) in study_names():
         file = resources.files("calque") / "recipes" / "study" / f"{given}.toml"
         return str(given), str(given), Path.cwd(), decoded(file.read_bytes(), str(given))
-    if path.suffix == ".toml" or len(path.parts) > 1:
+    if path.suffix or len(path.parts) > 1:
         raise BadInput("is a folder, not a file" if path.is_dir() else "no such file", where=path)
     raise BadSetting(f"unknown study {str(given)!r}", remedy=suggestion(str(given), study_names()))
 

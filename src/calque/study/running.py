@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -15,6 +16,7 @@ from calque.errors import BadSetting
 from calque.files import FINISHED, read_json, text_digest, write_json, write_text
 from calque.locks import locked, sweep_all
 from calque.pipeline.runs import environment
+from calque.progress import say
 from calque.report.page import write_page
 from calque.study.board import Board
 from calque.study.cells import CELLS, Cell
@@ -201,7 +203,7 @@ class _Job:
     def run(self, workers: Workers) -> StudyRun:
         """Compute until nothing new fails: what rests on a failed cell is planned again without it."""
         try:
-            with self.board:
+            with self.board, self._going_on():
                 while True:
                     plan, before = make_plan(self.loaded, frozenset(self.failed)), len(self.failed)
                     self._compute(plan, workers)
@@ -210,6 +212,15 @@ class _Job:
         finally:
             workers.stop()
         return self._told(plan)
+
+    @contextmanager
+    def _going_on(self) -> Iterator[None]:
+        """Where it is interrupted, say that nothing is lost."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            say(f"{len(self.computed)} cells were computed and stand; the same command goes on")
+            raise
 
     def _compute(self, plan: Plan, workers: Workers) -> None:
         done = set(standing(self.asked.root, plan))

@@ -111,6 +111,7 @@ def smoke_study(study: LoadedStudy) -> LoadedStudy:
     make = _Small(source, codes)
     small = {
         **held,
+        "about": f"Tried out in small, on invented text: {study.recipe.about or study.name}",
         "seeds": held.get("seeds", [0])[:SEEDS],
         "world": {
             "source": source,

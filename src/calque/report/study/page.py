@@ -22,12 +22,11 @@ from calque.report.study.told import (
     Finding,
     Missing,
     begun,
-    measure_findings,
+    findings,
     merged,
     missing,
     overall,
     reason,
-    task_findings,
 )
 from calque.report.transfer import spoken_name
 from calque.report.transfer_shown import MOST_LETTERS, TESTS, ComparisonView, TaskView, comparison_view
@@ -133,11 +132,7 @@ class _Made:
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
-        """Tasks, then retrieval; other measures only where there is neither."""
-        retrieval = [one for one in self.measures if one.retrieval]
-        chosen = retrieval or ([] if self.study.kinds else self.measures)
-        found = (*task_findings(self.scores), *measure_findings(chosen))
-        return tuple(one.worded(self.study) for one in found)
+        return findings(self.scores, self.measures)
 
     @cached_property
     def gains(self) -> tuple[GainTable, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from calque.report.measures import Judged, cards
-from calque.report.study.over_seeds import SeedMeasure
+from calque.report.study.over_seeds import SeedMeasure, seed_measures
 from calque.report.study.reading import DONE, FAILED, LEFT_OUT, Cell, StudyFolder
 from calque.report.study.table import Scores
 from calque.report.tasks import Metric, metric_of
@@ -253,6 +253,19 @@ def place_in(study: StudyFolder, label: str) -> int:
 # -------------------------------------------------------------------------------------------- measures
 
 
+def findings(scores: Scores, measures: Sequence[SeedMeasure]) -> tuple[Finding, ...]:
+    """Tasks, then retrieval; other measures only where there is neither."""
+    retrieval = [one for one in measures if one.retrieval]
+    chosen = retrieval or ([] if scores.study.kinds else measures)
+    found = (*task_findings(scores), *measure_findings(chosen))
+    return tuple(one.worded(scores.study) for one in found)
+
+
+def finding_lines(study: StudyFolder) -> list[str]:
+    """What a study found, a line a task or measure."""
+    return [f"{one.title}: {one.sentence}" for one in findings(Scores(study), seed_measures(study))]
+
+
 def measure_findings(measures: Sequence[SeedMeasure]) -> Iterator[Finding]:
     """One a measure, all groups together."""
     keyed: dict[tuple[str, ...], list[SeedMeasure]] = {}
@@ -290,7 +303,8 @@ def _measure_line(one: SeedMeasure, card: Judged) -> Line:
     if change is not None and change.seeds > 1:
         told.append(f"Over {change.seeds} seeds {spread_points(change, one.held.whole.reading)}")
     told += [line.rstrip(".") for line in card.more]
-    return Line(card.encoder, card.colour, card.word.replace(" ", "-"), card.word, card.size, tuple(told))
+    colour = one.measure.group.labels.index(card.encoder)
+    return Line(card.encoder, colour, card.word.replace(" ", "-"), card.word, card.size, tuple(told))
 
 
 def spread_points(held: Spread, reading: Metric) -> str:
