@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields, replace
 from math import isfinite
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -178,25 +178,29 @@ def _result(line: str, path: Path, number: int) -> Result:
         figures = [name for name, value in held.items() if isinstance(value, float) and not isfinite(value)]
         if figures:
             raise BadInput(f"{figures[0]} is not a number")
-        wrong = [name for name, value in held.items() if not _fits(value, _TYPES[name])]
+        wrong = [name for name, value in held.items() if not _fits(value, _KINDS[name])]
         if wrong:
             raise BadInput(f"{wrong[0]} is {held[wrong[0]]!r}")
         return Result(**held)
 
 
-_TYPES = get_type_hints(Result)
+def _kinds(told: Any) -> frozenset[type]:
+    """The classes that a value of a field may have."""
+    parts = [kind for part in get_args(told) for kind in _kinds(part)]
+    if get_origin(told) is tuple:
+        return frozenset({tuple})
+    return frozenset(parts or {float: {float, int}}.get(told, {told}))
 
 
-def _fits(value: Any, kind: Any) -> bool:
-    """Whether a value is of a type such as the fields of a result have."""
-    if kind is float:
-        return isinstance(value, float) or _fits(value, int)
-    if kind == tuple[str, str]:
-        return isinstance(value, tuple) and len(value) == 2 and all(isinstance(one, str) for one in value)
-    if kind is int:
-        return type(value) is int and abs(value) < 1 << 63
-    parts = get_args(kind)
-    return any(_fits(value, one) for one in parts) if parts else isinstance(value, kind)
+_KINDS = {name: _kinds(told) for name, told in get_type_hints(Result).items()}
+
+
+def _fits(value: Any, kinds: frozenset[type]) -> bool:
+    """Whether a value is such as the fields of a result have."""
+    kind = type(value)
+    if kind is tuple:
+        return kind in kinds and len(value) == 2 and all(isinstance(one, str) for one in value)
+    return kind in kinds and (kind is not int or abs(value) < 1 << 63)
 
 
 def save_items(folder: Path, items: Items) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
+from math import isclose
 from typing import Any
 
 import numpy as np
@@ -47,11 +48,15 @@ def shared_layers(panels: Sequence[Panel], encoders: Sequence[str]) -> tuple[int
     )
 
 
-def mean_panel(panels: Sequence[Panel], *, judged: bool = True, also: Collection[int | None] = ()) -> Panel:
+def mean_panel(
+    panels: Sequence[Panel], *, judged: bool = True, only: Collection[int | None] | None = None
+) -> Panel:
     """The mean of several languages as a panel: scores and differences at every layer, with intervals; where
-    it is judged, tests at the layers that the verdict is about, which are its own, the last, and `also`."""
+    it is judged, tests at the layers that the verdict is about, which are its own and the last. With `only`
+    there is nothing but these layers, each of them tested."""
     first = panels[0]
-    layers = {name: shared_layers(panels, [name]) for name in first.encoders}
+    shared = {name: shared_layers(panels, [name]) for name in first.encoders}
+    layers = {name: [at for at in held if only is None or at in only] for name, held in shared.items()}
     items = {(name, layer): _values(panels, name, layer) for name in layers for layer in layers[name]}
     made: list[tuple[Result, Sequence[Gains] | None]] = []
     for name, layer in items:
@@ -60,7 +65,7 @@ def mean_panel(panels: Sequence[Panel], *, judged: bool = True, also: Collection
     for name in layers:
         changes = [_plain_mean([panel.change(name, layer) for panel in panels]) for layer in layers[name]]
         compared = [change for change in changes if change is not None and change.baseline is not None]
-        tested = _tested(panels, compared) | set(also) if judged else set()
+        tested = set() if not judged else set(only) if only is not None else _tested(panels, compared)
         for change in compared:
             gains = _differences(items.get((str(change.baseline), change.layer)), items[name, change.layer])
             if gains is not None:
@@ -166,4 +171,8 @@ def _items(panel: Panel, encoder: str, layer: int | None) -> Items | None:
     items = load_items(panel.items, score.items)
     values = items.values.get(panel.directions[0])
     # A figure that is not the mean of its items (an area, a quotient) cannot be resampled as one.
-    return items if values is not None and np.isclose(values.mean(), score.value, atol=1e-6) else None
+    return (
+        items
+        if values is not None and isclose(values.mean(), score.value, rel_tol=1e-5, abs_tol=1e-6)
+        else None
+    )

@@ -288,19 +288,21 @@ def _corrected(found: Sequence[Verdict]) -> list[Verdict]:
 class Compared:
     """One thing measured in one language pair or in several. What is not `judged` is not tested over all.
 
-    `others` are the same with other seeds, which verdicts ask as well; `also` are layers that are tested for
-    the sake of another seed's verdict.
+    `others` are the same with other seeds, which verdicts ask as well; these are asked about the layers of
+    its verdict `only`.
     """
 
     panels: tuple[Panel, ...]
     judged: bool = True
     others: tuple[Compared, ...] = ()
-    also: frozenset[int | None] = frozenset()
+    only: frozenset[int | None] | None = None
 
     def with_seeds(self, others: Sequence[Compared]) -> Compared:
         """This, judged together with the same of other seeds."""
         layers = {c.layer for verdict in verdicts(self.whole) for c in (verdict.best, verdict.last)}
-        return replace(self, others=tuple(replace(one, also=frozenset(layers)) for one in others))
+        made = replace(self, others=tuple(replace(one, only=frozenset(layers)) for one in others))
+        vars(made)["whole"] = self.whole  # the same, and dear
+        return made
 
     @property
     def many(self) -> bool:
@@ -311,7 +313,7 @@ class Compared:
         """The one language pair, or the mean of all."""
         if not self.many:
             return self.panels[0]
-        return mean_panel(self.panels, judged=self.judged, also=self.also)
+        return mean_panel(self.panels, judged=self.judged, only=self.only)
 
     @cached_property
     def layer(self) -> int | None:

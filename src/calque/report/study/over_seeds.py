@@ -122,12 +122,14 @@ def code_of(languages: tuple[str, str], source: str) -> str:
 
 def seed_measures(study: StudyFolder) -> tuple[SeedMeasure, ...]:
     """Everything that was measured, a group at a time."""
-    return tuple(SeedMeasure(one, found) for one in study.measures for found in agreeing(one))
+    return tuple(
+        SeedMeasure(one, found) for one in study.measures for found in agreeing(one, measured(one.first))
+    )
 
 
-def agreeing(one: GroupMeasure) -> tuple[Measured, ...]:
+def agreeing(one: GroupMeasure, first: Sequence[Measured]) -> tuple[Measured, ...]:
     """What was measured with the first seed, judged together with the same of the other seeds."""
-    first, others = measured(one.first), [{_subject(m): m for m in measured(run)} for run in one.others]
+    others = [{_subject(m): m for m in measured(run)} for run in one.others]
     return tuple(
         replace(m, leading=m.leading.with_seeds([o[_subject(m)].leading for o in others if _subject(m) in o]))
         for m in first

@@ -14,7 +14,7 @@ from calque.report.run_shown import RunView, run_view
 from calque.report.shown import Limits
 from calque.report.study.cost import CostTable, cost_table, megabytes
 from calque.report.study.gains import GainTable, Split, gain_tables, split
-from calque.report.study.over_seeds import SeedMeasure, measure_table, measure_title, seed_measures
+from calque.report.study.over_seeds import SeedMeasure, agreeing, measure_table, measure_title
 from calque.report.study.reading import DONE, FAILED, LEFT_OUT, Cell, GroupMeasure, StudyFolder
 from calque.report.study.retrieval import Beside, beside
 from calque.report.study.table import MOST_PUBLISHED, BigTable, RowBlock, Scores, published_blocks, task_table
@@ -122,7 +122,7 @@ class _Made:
 
     @cached_property
     def measures(self) -> tuple[SeedMeasure, ...]:
-        return seed_measures(self.study)
+        return tuple(SeedMeasure(one, found) for one, own in self.runs for found in agreeing(one, own))
 
     @property
     def figures(self) -> int:
