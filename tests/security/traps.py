@@ -86,7 +86,7 @@ class Traps:
     def code(self, path: Path) -> Path:
         """A module that does it when imported, with the classes that it is imported for."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        lines = [f"open({str(self.mark(path.name))!r}, 'w').close()", "from transformers import *"]
+        lines = [f"open({str(self.mark(path.name))!r}, 'w').close()"]
         lines += [f"class Evil{kind}: pass" for kind in ("Model", "Config", "Tokenizer", "Pooling")]
         path.write_text("\n".join(lines), encoding="utf-8")
         return path
