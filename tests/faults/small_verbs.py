@@ -59,7 +59,7 @@ def _verb(line: str, out: str, again: str = "") -> Written:
 #: More text, for words of several senses; made once.
 LARGER = (
     _verb("world --count 1000 --width 8", "larger"),
-    _verb("link larger/text/en-far.tsv --languages en far --tokenised --linker ibm1 --test 40", "more"),
+    _verb("link larger/text/en-far.tsv --languages en far --tokenised --test 200", "more"),
 )
 #: In an order in which each finds what it reads.
 VERBS = {
@@ -76,7 +76,7 @@ VERBS = {
     ),
     "align linear": _verb("align --encoder world/encoder --pairs links/train", "aligned"),
     "align streamed": _verb(
-        "align --encoder world/encoder --pairs links/train --method orthogonal-gradient", "streamed"
+        "align --encoder world/encoder --pairs links/train --method orthogonal-gradient --steps 10", "streamed"
     ),
     "align trained": _verb(
         "align --encoder model --pairs links/train --method l2 --steps 6 --batch 4 --save-every 2",
