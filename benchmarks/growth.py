@@ -34,6 +34,7 @@ Work = Callable[[], object]
 #: Makes the input of a size in a folder, and tells what is to be timed.
 Make = Callable[[int, Path, Path], Work]
 WIDTH, LAYERS, BLOCK = 384, 2, 4096
+SWEEPS = {"eflomal": 6, "fast-align": 2}
 
 
 class Kind(NamedTuple):
@@ -173,12 +174,15 @@ def paired(count: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def linking(model: str, count: int, text: Path, folder: Path) -> Work:
-    """Both directions, trained and symmetrised, from a bitext that is held."""
+    """Both directions by few sweeps, symmetrised, from a bitext that is held.
+
+    Eflomal left alone takes fewer sweeps the larger a text is; memory depends on them hardly.
+    """
     from calque.links.statistical import StatisticalLinker, StatisticalModel
     from calque.text.bitext import read_bitext
 
     bitext = read_bitext([str(bitext_of(count, text, folder))], ("en", "de"), cleaning=None)
-    return lambda: StatisticalLinker(StatisticalModel(model)).link(bitext)
+    return lambda: StatisticalLinker(StatisticalModel(model), iterations=SWEEPS[model]).link(bitext)
 
 
 def reading(count: int, text: Path, folder: Path) -> Work:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from sys import intern
 
 from calque.errors import BadInput
 from calque.files import write_text
@@ -79,15 +80,20 @@ def parse_tree(rows: Sequence[tuple[int, str]], path: str | Path) -> Tree:
         raise BadInput("a sentence without words", where=path, line=rows[0][0])
     _, forms, lemmas, upos, _, _, heads, labels, _, _ = zip(*words, strict=True)
     return Tree(
-        forms,
-        upos,
+        _once(forms),
+        _once(upos),
         _heads(heads, lines, path),
-        labels,
-        lemmas,
+        _once(labels),
+        _once(lemmas),
         about.get("sent_id", ""),
         about.get("text", ""),
         lines[0],
     )
+
+
+def _once(column: Sequence[str]) -> tuple[str, ...]:
+    """The same strings, each held once however many sentences it stands in."""
+    return tuple(map(intern, column))
 
 
 def _heads(column: Sequence[str], lines: list[int], path: str | Path) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, pairwise
 from pathlib import Path
+from sys import intern
 from typing import Any, NamedTuple
 
 from calque.errors import BadInput
@@ -242,7 +243,8 @@ def _word(line: str, number: int, layout: _Layout, source: Source) -> tuple[str,
     check_text(source, tag, line=number, name="tag")
     if layout.bio:
         _check_bio(tag, word, number, source)
-    return word, tag
+    # A word that stands in many sentences is held once.
+    return intern(word), intern(tag)
 
 
 def _read_pos_columns(source: Source) -> Iterator[Tagged | Remark]:
