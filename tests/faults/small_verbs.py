@@ -76,7 +76,8 @@ VERBS = {
     ),
     "align linear": _verb("align --encoder world/encoder --pairs links/train", "aligned"),
     "align streamed": _verb(
-        "align --encoder world/encoder --pairs links/train --method orthogonal-gradient --steps 10", "streamed"
+        "align --encoder world/encoder --pairs links/train --method orthogonal-gradient --steps 10",
+        "streamed",
     ),
     "align trained": _verb(
         "align --encoder model --pairs links/train --method l2 --steps 6 --batch 4 --save-every 2",

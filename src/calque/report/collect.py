@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -364,7 +365,7 @@ def _read(folder: Path) -> Run:
         recipe_text,
         mapping(folder / "environment.json"),
         mapping(folder / "cost.json"),
-        tuple(load_results(results)) if results.is_file() else (),
+        results_of(results) if results.is_file() else (),
         records(artifacts / "examples.json", Example.of)
         + records(artifacts / "sentences.json", Example.of_sentence),
         records(artifacts / "senses.json", Sense.of),
@@ -381,6 +382,16 @@ def _read(folder: Path) -> Run:
     )
     examples = (replace(one, languages=one.languages or run.languages) for one in run.examples)
     return replace(run, examples=tuple(examples))
+
+
+def results_of(path: Path) -> tuple[Result, ...]:
+    """Results as they are, provided that they are numbers."""
+    held = load_results(path)
+    for number, result in enumerate(held, 1):
+        figures = (result.value, result.low, result.high, result.p)
+        if not all(figure is None or math.isfinite(figure) for figure in figures):
+            raise BadInput("a figure that is not a number", where=path, line=number, remedy="measure again")
+    return tuple(held)
 
 
 def _text(path: Path) -> str:

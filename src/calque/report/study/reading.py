@@ -11,12 +11,11 @@ from typing import Any
 from calque.documents import read_text
 from calque.errors import BadInput
 from calque.files import finished
-from calque.report.collect import STUDY, Run, collect, place_of
+from calque.report.collect import STUDY, Run, collect, place_of, results_of
 from calque.report.parts import Record, mapping, number, strings
 from calque.report.tasks import TASKS
 from calque.report.transfer import PREFIX, Comparison, Trained, spoken_name, trained
 from calque.report.verdict import ALPHA
-from calque.store import load_results
 from calque.text.typology import distance
 from calque.types import Result
 
@@ -285,7 +284,7 @@ def _measure(verb: str, name: str, group: Group, held: Mapping[int, Sequence[Pat
 
 def _results(folder: Path) -> tuple[Result, ...]:
     path = folder / "results.jsonl"
-    return tuple(load_results(path)) if path.is_file() else ()
+    return results_of(path) if path.is_file() else ()
 
 
 def together(runs: Sequence[Run]) -> Run:
