@@ -126,13 +126,18 @@ def argv(verb: Written, *, again: bool = False) -> list[str]:
 
 
 def read_by(wanted: Sequence[str]) -> list[Written]:
-    """What the wanted verbs read of what others write, in order."""
+    """What must be there before the wanted verbs, in order; one of them too where another reads it."""
     found: list[Written] = []
     for verb in reversed([*LARGER, *VERBS.values()]):
-        words = {word.split("=")[-1].split("/")[0] for one in found for word in shlex.split(one.line)}
-        if verb.out in words or any(verb is VERBS[name] for name in wanted):
+        if _read(verb, found) or any(verb is VERBS[name] for name in wanted):
             found.append(verb)
-    return [verb for verb in reversed(found) if not any(verb is VERBS[name] for name in wanted)]
+    return [verb for verb in reversed(found) if _read(verb, found)]
+
+
+def _read(verb: Written, others: Sequence[Written]) -> bool:
+    """Whether another verb reads what this one writes."""
+    lines = [shlex.split(one.line) for one in others if one is not verb]
+    return verb.out in {word.split("=")[-1].split("/")[0] for line in lines for word in line}
 
 
 def write_study(folder: Path) -> None:
