@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -152,6 +153,35 @@ def test_what_cannot_be_written_is_named(tmp_path: Path, place: str, monkeypatch
             pass
     assert ("TMPDIR" in str(told.value)) == (place == "scratch")
     assert (tmp_path / "taken").read_text() == "a letter"
+
+
+@pytest.fixture
+def read_only(tmp_path: Path) -> Iterator[Path]:
+    """A folder with a run in it that nobody may write: mounted so for root, who may write anything else."""
+    folder = tmp_path / "shut"
+    write_text(folder / "run" / "x", "before")
+    root, bind = os.geteuid() == 0, ["mount", "--bind", str(folder), str(folder)]
+    if not root:
+        folder.chmod(0o500)
+    elif subprocess.run(bind, check=False, capture_output=True).returncode:
+        pytest.skip("nothing can be mounted here")
+    else:
+        subprocess.run(["mount", "-o", "remount,ro,bind", str(folder)], check=True)
+    yield folder
+    if root:
+        subprocess.run(["umount", str(folder)], check=True)
+    folder.chmod(0o700)
+
+
+def test_a_read_only_place_is_named_before_anything_is_computed(read_only: Path) -> None:
+    said = "Read-only file system" if os.geteuid() == 0 else "Permission denied"
+    for name in ("run", "new", "new/below"):
+        with pytest.raises(CannotWrite, match=rf"{name}: cannot be written: {said} \(another --out\)"):
+            with run_folder(read_only / name, "one", "link", overwrite=True):
+                pytest.fail("began to compute")
+    with pytest.raises(CannotWrite, match=said):
+        write_text(read_only / "run" / "x", "after")
+    assert (read_only / "run" / "x").read_text() == "before" and names(read_only) == ["run"]
 
 
 @pytest.mark.parametrize(("number", "code"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])

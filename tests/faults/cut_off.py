@@ -168,10 +168,14 @@ class Rounds:
         if self.luck.random() < 0.5:
             time.sleep(self.luck.uniform(0, seconds))
             return
-        before, limit = set(self.root.rglob(".*")), time.monotonic() + seconds
-        while set(self.root.rglob(".*")) <= before and time.monotonic() < limit:
-            time.sleep(0.001)
+        before, limit = self.begun(), time.monotonic() + seconds
+        while self.begun() <= before and time.monotonic() < limit:
+            time.sleep(0.005)
         time.sleep(self.luck.choice((self.luck.uniform(0, 0.02), self.luck.uniform(0, seconds / 2))))
+
+    def begun(self) -> set[Path]:
+        """What is being written: runs, cells of a study, vectors."""
+        return {path for place in (".", "study/cells", "cache/vectors") for path in Path(place).glob(".*")}
 
     def resumes(self) -> bool:
         return any(self.root.glob(".*.training/step-*/position.json"))
