@@ -19,11 +19,11 @@ from calque.encoders.bylanguage import LanguageEncoders
 from calque.encoders.encoder import EncoderOptions, HuggingFaceEncoder
 from calque.encoders.open import open_encoder, save_aligned
 from calque.errors import BadSetting, TrainingStopped
-from calque.files import Cache, is_done, write_json
+from calque.files import Cache, write_json
 from calque.geometry.losses import Power
 from calque.measure.word_retrieval import RetrievalOptions, retrieve
 from calque.pipeline.card import write_card
-from calque.pipeline.runs import EncoderRecipe, Running, keep_records, running, training_folder
+from calque.pipeline.runs import EncoderRecipe, Running, is_trained, keep_records, running, training_folder
 from calque.recipe import Device, parse_layers
 from calque.store import load_pairs
 from calque.training.checkpoint import checkpoints, load_weights, trained_parameters
@@ -149,7 +149,7 @@ def finetune(
     inputs = {str(i): one.fingerprint for i, one in enumerate(loaded)} | {"encoder": encoder.fingerprint}
     inputs |= {f"dev {i}": one.fingerprint for i, one in enumerate(dev)}
     recipe = recipe.model_copy(update={"inputs": inputs})
-    if is_done(out, recipe.digest(), overwrite=overwrite):
+    if is_trained(out, recipe, overwrite=overwrite):
         return
     options = recipe.training(
         processes=processes,

@@ -13,9 +13,9 @@ import numpy as np
 from pydantic import Field
 
 from calque.errors import BadSetting
-from calque.files import is_done, read_json, write_json
+from calque.files import read_json, write_json
 from calque.locks import scratch
-from calque.pipeline.runs import keep_records, running, training_folder
+from calque.pipeline.runs import is_trained, keep_records, running, training_folder
 from calque.pretrain.masked import Learned, MaskedLanguageModel, MaskedOptions, masked_score
 from calque.pretrain.texts import Rows
 from calque.progress import say, shown
@@ -123,7 +123,7 @@ def modelled(
 ) -> PretrainRun:
     """The run of this recipe: read where it stands already, otherwise trained and written."""
     folder = Path(out)
-    if not is_done(folder, recipe.digest(), overwrite=overwrite):
+    if not is_trained(folder, recipe, overwrite=overwrite):
         options = recipe.training(cpu=Device.parse(device) is Device.CPU, **how)
         with training_folder(folder, recipe, resume=resume, overwrite=overwrite) as work:
             _train(recipe, options, folder, work, make)

@@ -21,7 +21,7 @@ from calque.encoders.aligned import AlignedEncoder
 from calque.encoders.cached import CachedEncoder
 from calque.encoders.encoder import EncoderOptions
 from calque.encoders.open import open_encoder
-from calque.errors import BadInput, BadSetting
+from calque.errors import BadInput, BadSetting, CalqueError
 from calque.files import file_digest, is_done, read_json, run_folder, text_digest, write_json
 from calque.locks import locked
 from calque.progress import say
@@ -31,6 +31,8 @@ from calque.training.crew import first_process
 from calque.training.loop import HISTORY, TENSORBOARD
 from calque.types import Encoder, WordPairs
 
+#: Says in a folder of checkpoints whose they are.
+MARKER = "recipe.json"
 PACKAGES = ("numpy", "scipy", "torch", "transformers", "tokenizers", "sil-thot", "sacremoses")
 
 
@@ -83,6 +85,19 @@ def running(recipe: Recipe, out: Path, *, overwrite: bool = False) -> Iterator[R
         write_json(folder / "cost.json", {"seconds": run.seconds, "peak_memory_mb": peak_memory()})
 
 
+def is_trained(out: Path, recipe: Recipe, *, overwrite: bool) -> bool:
+    """Whether this training stands; what a kill just after its end left beside it goes."""
+    if not is_done(out, recipe.digest(), overwrite=overwrite):
+        return False
+    for ending in (".training", ".parts"):
+        work = out.parent / f".{out.name}{ending}"
+        if first_process() and (work / MARKER).is_file():
+            with suppress(CalqueError), locked(out):
+                if read_json(work / MARKER).get("digest") == recipe.digest():
+                    shutil.rmtree(work, ignore_errors=True)
+    return True
+
+
 @contextmanager
 def training_folder(out: Path, recipe: Recipe, *, resume: bool, overwrite: bool) -> Iterator[Path]:
     """Where the checkpoints of a training lie until it is done; none there, it leaves nothing."""
@@ -104,7 +119,7 @@ def training_folder(out: Path, recipe: Recipe, *, resume: bool, overwrite: bool)
 
 def _prepare(work: Path, recipe: Recipe, *, resume: bool, overwrite: bool) -> None:
     """See to it that the checkpoints in a folder are of this very recipe, or that there are none."""
-    marker = work / "recipe.json"
+    marker = work / MARKER
     if checkpoints(work) and not overwrite:
         if read_json(marker).get("digest") != recipe.digest():
             raise BadSetting(

@@ -19,10 +19,10 @@ from calque.encoders.open import open_encoder
 from calque.encoders.specs import short_name
 from calque.encoders.wordtypes import innermost
 from calque.errors import BadSetting
-from calque.files import FINISHED, atomic_directory, finished, is_done, read_json, write_json
+from calque.files import FINISHED, atomic_directory, finished, read_json, write_json
 from calque.locks import locked
 from calque.pipeline.continual import continual
-from calque.pipeline.runs import Running, open_for, running
+from calque.pipeline.runs import Running, is_trained, open_for, running
 from calque.pipeline.taskdata import TaskData, read_data
 from calque.pipeline.taskmodels import best_model, known_settings, opened_model, read_by, save_task_model
 from calque.pipeline.transfersettings import TransferRecipe, check
@@ -85,7 +85,7 @@ def transfer(
     recipe = transfer_recipe(task, encoder, **data, seeds=seeds, preset=preset, **settings)
     job = _Job.of(recipe, device, dict(save_every=save_every, tensorboard=tensorboard))
     run = Path(out)
-    if not is_done(run, job.recipe.digest(), overwrite=overwrite):
+    if not is_trained(run, job.recipe, overwrite=overwrite):
         with circumstances():
             job.run(run, overwrite)
     return TransferRun(run, load_results(run / "results.jsonl"), read_json(run / "artifacts" / DATA))
