@@ -3,10 +3,13 @@
 import sys
 from pathlib import Path
 
+import torch
+
 from calque.pipeline import align, link, mine, score_bitext
 
 
 def main() -> None:
+    torch.set_num_threads(1)  # training is the same on as many threads; the linkers have their own
     corpus, encoder, out = (Path(one) for one in sys.argv[1:])
     text, links = corpus / "text.tsv", corpus / "links" / "train"
     for linker in ("eflomal", "fast-align", "hmm", "ibm4"):

@@ -49,8 +49,9 @@ def test_a_whole_study_serial_and_parallel_cached_and_not(tmp_path: Path) -> Non
         workers = ["--workers", "2"] if name == "none" else []
         environment = {"CALQUE_CACHE": str(tmp_path / "cache"), **surroundings}
         same_bytes.run_study(recipe(place, same_bytes.WHOLE), place / name, *workers, **environment)
-        found[name] = same_bytes.contents(place / name, tmp_path / "copies" / name / "study")
-        tables[name] = same_bytes.exported(place / name, place / "tables.csv", **environment)
+        copy = tmp_path / "copies" / name / "study"  # tables tell the name of their run
+        found[name] = same_bytes.contents(place / name, copy)
+        tables[name] = same_bytes.exported(copy, place / "tables.csv", **environment)
     for name, other in found.items():
         assert (name, same_bytes.differing(found["empty"], other)) == (name, [])
         assert tables[name] == tables["empty"]
