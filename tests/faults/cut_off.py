@@ -142,6 +142,7 @@ class Rounds:
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
     def cut(self, seconds: float) -> None:
+        self.said.unlink(missing_ok=True)
         child = begin(self.verb, self.said, again=self.resumes())
         self.wait(child, seconds)
         os.kill(child, self.number)
@@ -151,9 +152,10 @@ class Rounds:
             os.kill(child, self.number)
         code = ended(child)
         check_whole(self.out, self.name)
-        if code == 0:
+        told = self.said.read_text() if self.said.exists() else ""
+        early = not told and code in (99, -self.number) and self.number != signal.SIGKILL
+        if code == 0 or early:  # it came too late, or before the verb began to listen
             return
-        told = self.said.read_text()
         if self.number == signal.SIGKILL:
             assert code == -signal.SIGKILL, told
         else:

@@ -91,9 +91,11 @@ def is_trained(out: Path, recipe: Recipe, *, overwrite: bool) -> bool:
         return False
     for ending in (".training", ".parts"):
         work = out.parent / f".{out.name}{ending}"
-        if first_process() and (work / MARKER).is_file():
+        if first_process() and work.is_dir():
             with suppress(CalqueError), locked(out):
-                if read_json(work / MARKER).get("digest") == recipe.digest():
+                # Without its marker it was being removed already.
+                marker = work / MARKER
+                if not marker.exists() or read_json(marker).get("digest") == recipe.digest():
                     shutil.rmtree(work, ignore_errors=True)
     return True
 
