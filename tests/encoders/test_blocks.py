@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import tiny_encoders
 
-from calque.encoders import cached
 from calque.encoders.aligned import AlignedEncoder
 from calque.encoders.blocks import cut, sentence_blocks
 from calque.encoders.cached import CachedEncoder
@@ -22,7 +21,7 @@ def joined(encoder: Encoder, rows: int) -> np.ndarray:
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 5, 9])
 def test_blocks_are_the_text(rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cached, "BLOCK_NUMBERS", 2 * 4 * 24)
+    monkeypatch.setattr("calque.encoders.anchors.BLOCK_NUMBERS", 2 * 4 * 24)
     plain = tiny_encoders.build("bert")
     cache = Cache(tmp_path)
     kept = CachedEncoder(plain, cache)

@@ -107,7 +107,7 @@ def test_sentences_are_made_in_parts_and_read_a_layer_at_a_time(
     counting: Counting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bare = counting.inner.sentence_vectors(SENTENCES, layers=[3, 1]).astype(np.float16)
-    monkeypatch.setattr(cached, "BLOCK_NUMBERS", 3 * 4 * counting.width)
+    monkeypatch.setattr("calque.encoders.anchors.BLOCK_NUMBERS", 3 * 4 * counting.width)
     encoder = CachedEncoder(counting)
     for _ in range(2):
         layers = list(cached.sentence_layers(encoder, SENTENCES, layers=[3, 1]))

@@ -15,7 +15,6 @@ from paired_encoders import TEMPLATES, paired, tokenizer
 from tiny_encoders import TEXT, build, marian, unigram, wordpiece
 from tokenizers import Tokenizer, normalizers
 
-from calque.encoders import cached
 from calque.encoders.cached import CachedEncoder, stretches
 from calque.encoders.encoder import HuggingFaceEncoder
 from calque.encoders.rows import Row, Rows
@@ -195,7 +194,7 @@ def test_cached_unit_vectors_are_rounded_made_once_and_in_parts(
         return plain(part, **how)
 
     monkeypatch.setattr(encoder, "unit_vectors", counted)
-    monkeypatch.setattr(cached, "BLOCK_NUMBERS", numbers)
+    monkeypatch.setattr("calque.encoders.anchors.BLOCK_NUMBERS", numbers)
     parts = [9] if numbers == 10**9 else [2, 2, 2, 2, 1]  # three units a row, seven a part
     for _ in range(2):
         found = CachedEncoder(encoder).unit_vectors(rows, layers=(3, 0))

@@ -7,7 +7,6 @@ import pytest
 import torch
 from paired_encoders import paired
 
-from calque.encoders import cached
 from calque.encoders.aligned import AlignedEncoder
 from calque.encoders.cached import CachedEncoder
 from calque.encoders.encoder import HuggingFaceEncoder
@@ -87,7 +86,7 @@ def test_live_vectors_are_those_of_each_window(
 def test_kept_vectors_are_the_live_ones_rounded(
     encoder: HuggingFaceEncoder, sentences: Inputs, monkeypatch: pytest.MonkeyPatch, numbers: int
 ) -> None:
-    monkeypatch.setattr(cached, "BLOCK_NUMBERS", numbers)
+    monkeypatch.setattr("calque.encoders.anchors.BLOCK_NUMBERS", numbers)
     held, live = kept(encoder, sentences, NOWHERE), Live(encoder, sentences, NOWHERE, "first")
     for chosen in ([4, 0, 3], [1], [5, 2]):
         a, mask = held.of(np.array(chosen))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from calque.encoders.anchors import BLOCK_NUMBERS, Anchors, anchors, word_chunks
+from calque.encoders.anchors import Anchors, anchors, block_rows, word_chunks
 from calque.encoders.wordtypes import Types
 from calque.errors import BadInput
 from calque.files import text_digest
@@ -127,7 +127,7 @@ class SentencePairs:
         return text_digest("sentences", self.bitext.fingerprint)
 
     def blocks(self, encoder: Encoder, layers: Sequence[int], pooling: Pooling) -> Iterator[PairBlock]:
-        size = max(1, min(4096, BLOCK_NUMBERS // (len(layers) * encoder.width)))
+        size = min(4096, block_rows(len(layers) * encoder.width))
         with bar("sentences", len(self.bitext), "sentences") as advance:
             for first in range(0, len(self.bitext), size):
                 chunk = self.bitext.select(np.arange(first, min(first + size, len(self.bitext))))

@@ -19,6 +19,8 @@ from calque.types import Encoder, Floats, Longs, Pooling, WordIndex
 
 #: Numbers held at once while vectors stream by, per side: 64 million are 256 MB.
 BLOCK_NUMBERS = 1 << 26
+#: The most rows all the same: beside its vector each takes pieces, places and flags.
+_BLOCK_ROWS = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,12 +122,21 @@ def _read(folder: Path | None) -> tuple[Floats, Longs] | None:
         return None
 
 
+def block_rows(numbers: int) -> int:
+    """How many rows of so many numbers are held at once.
+
+    >>> block_rows(13 * 384), block_rows(2)
+    (13443, 65536)
+    """
+    return max(1, min(_BLOCK_ROWS, BLOCK_NUMBERS // numbers))
+
+
 def word_chunks(words: WordIndex, sentences: int, numbers: int) -> Iterator[tuple[int, int, WordIndex]]:
     """Cut asked words at sentence borders into pieces that fit in memory.
 
     Yields (first sentence, last sentence excluded, words with sentences renumbered from the first).
     """
-    budget = max(1, BLOCK_NUMBERS // max(1, numbers))
+    budget = block_rows(numbers)
     ends = np.searchsorted(words.sentence, np.arange(1, sentences + 1))
     first = 0
     while first < sentences:

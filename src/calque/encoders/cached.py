@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from calque.encoders.anchors import BLOCK_NUMBERS, word_chunks
+from calque.encoders.anchors import block_rows, word_chunks
 from calque.encoders.encoder import HuggingFaceEncoder
 from calque.encoders.rows import Rows
 from calque.encoders.spans import check_sentences
@@ -126,7 +126,7 @@ class CachedEncoder(Wrapped):
         self, sentences: Sentences, layers: Sequence[int], pooling: SentencePooling
     ) -> list[_Entry]:
         """Sentence vectors as they lie in the cache, the missing ones made."""
-        size = max(1, BLOCK_NUMBERS // ((self.depth + 1) * self.width))
+        size = block_rows((self.depth + 1) * self.width)
 
         def compute(missing: Sequence[int]) -> Iterator[_Part]:
             for first in range(0, len(sentences), size):
@@ -147,7 +147,7 @@ class CachedEncoder(Wrapped):
             raise BadSetting(f"{self.name} does not read pieces", remedy="give a Hugging Face encoder")
 
         def compute(missing: Sequence[int]) -> Iterator[_Part]:
-            most = max(1, BLOCK_NUMBERS // ((self.depth + 1) * self.width))
+            most = block_rows((self.depth + 1) * self.width)
             for first, last in stretches(np.diff(rows.first), most):
                 part = rows.part(first, last)
                 made = inner.unit_vectors(part, layers=missing, pooling=pooling)

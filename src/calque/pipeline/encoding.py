@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, ClassVar, Literal
 import numpy as np
 
 from calque.encoders.aligned import AlignedEncoder
-from calque.encoders.anchors import BLOCK_NUMBERS, word_chunks
+from calque.encoders.anchors import block_rows, word_chunks
 from calque.errors import BadInput
 from calque.files import is_done, read_json, write_json
 from calque.pipeline.runs import EncoderRecipe, input_digests, open_for, running
@@ -115,7 +115,7 @@ def _words(
 def _sentences(
     encoder: Encoder, text: Sentences, layers: tuple[int, ...], recipe: EncodeRecipe, folder: Path
 ) -> dict[str, int]:
-    size = max(1, min(4096, BLOCK_NUMBERS // (len(layers) * encoder.width)))
+    size = min(4096, block_rows(len(layers) * encoder.width))
 
     def blocks() -> Iterator[Floats]:
         with bar("encoding", len(text), "sentences") as advance:
