@@ -9,7 +9,8 @@ from rich.console import Console
 from calque.report.collect import Panel, Run, collect
 from calque.report.tables import links_table, markdown, rows, summary_table, verdict_line
 from calque.report.tasks import Metric
-from calque.report.verdict import Contrast, agreed, points, together, verdicts
+from calque.report.verdict import Contrast, agreed, together, verdicts
+from calque.report.words import points
 from calque.stats.significance import holm
 from calque.types import Result
 

@@ -18,15 +18,11 @@ from calque.report.verdict import (
     Compared,
     Contrast,
     Measured,
-    amount,
-    capital,
     certainty,
     compared_lines,
     contrasted,
-    listed,
-    p_value,
-    points,
 )
+from calque.report.words import amount, capital, listed, p_value, points
 from calque.types import Result
 
 #: What is said where there is an interval and no test.

@@ -18,7 +18,8 @@ from calque.report.measures import coloured
 from calque.report.sentences import sentence
 from calque.report.svg import colour
 from calque.report.transfer import spoken_name
-from calque.report.verdict import ALPHA, amount, capital, signed
+from calque.report.verdict import ALPHA
+from calque.report.words import amount, capital, signed
 
 #: Words with several translations that are not folded.
 OPEN_WORDS = 8

@@ -30,7 +30,8 @@ from calque.report.shown import (
 from calque.report.tables import link_rows, markdown
 from calque.report.tasks import TASKS
 from calque.report.transfer_shown import ComparisonView, TrainedView, comparison_view, trained_view
-from calque.report.verdict import ALPHA, UNTESTED, Measured, capital, links_sentence, listed
+from calque.report.verdict import ALPHA, UNTESTED, Measured, links_sentence
+from calque.report.words import capital, listed
 from calque.types import Result
 
 

@@ -12,7 +12,7 @@ from calque.report.collect import Run, pair_name, spread
 from calque.report.histograms import histogram
 from calque.report.pictures import Correlation, Heatmap, Histogram, side_by_side
 from calque.report.tasks import metric_of
-from calque.report.verdict import amount, p_value
+from calque.report.words import amount, p_value
 
 #: Colours of a heat map, and columns above which figures in it are too small to read on a telephone.
 SHADES, FINE = 20, 15

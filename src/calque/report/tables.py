@@ -15,12 +15,10 @@ from calque.report.verdict import (
     Compared,
     Contrast,
     Measured,
-    amount,
     measured,
-    p_value,
-    signed,
     verdict_line,
 )
+from calque.report.words import amount, p_value, signed
 from calque.report.written import Block, Figure, Written, markdown_lines
 from calque.stats.significance import holm
 from calque.types import Result

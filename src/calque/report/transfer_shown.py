@@ -29,7 +29,8 @@ from calque.report.transfer import (
     spoken_name,
     spread_of,
 )
-from calque.report.verdict import ALPHA, MOST_NAMES, capital, listed, p_value, points, signed, some
+from calque.report.verdict import ALPHA
+from calque.report.words import MOST_NAMES, capital, listed, p_value, points, signed, some
 from calque.report.written import Block, Figure, Written
 from calque.stats.seeds import Spread
 

@@ -13,7 +13,7 @@ from calque.report.study.reading import Group, StudyFolder
 from calque.report.study.table import Scores, evenly, short
 from calque.report.tasks import Metric, metric_of
 from calque.report.transfer import MEAN, Contrasted, spoken_name
-from calque.report.verdict import capital, signed
+from calque.report.words import capital, signed
 from calque.stats.correlation import ranks
 from calque.text.typology import described
 

@@ -11,7 +11,8 @@ from calque.report.collect import Panel
 from calque.report.study.reading import Group, GroupMeasure, StudyFolder
 from calque.report.study.table import BigTable, Column, Head, RowBlock, SeedScore, StudyRow, short
 from calque.report.transfer import MEAN, spread_of
-from calque.report.verdict import HELPED, RAISED, Compared, Contrast, Measured, capital, measured
+from calque.report.verdict import HELPED, RAISED, Compared, Contrast, Measured, measured
+from calque.report.words import capital
 from calque.stats.seeds import Spread
 
 RETRIEVAL = ("word-retrieval", "lexicon", "sentence-retrieval")

@@ -30,7 +30,8 @@ from calque.report.study.told import (
 )
 from calque.report.transfer import spoken_name
 from calque.report.transfer_shown import MOST_LETTERS, TESTS, ComparisonView, TaskView, comparison_view
-from calque.report.verdict import Measured, capital, listed, measured
+from calque.report.verdict import Measured, measured
+from calque.report.words import capital, listed
 
 #: A page that can still be sent by mail; letters up to which what a study is about can be its title.
 MOST_BYTES, LONGEST_TITLE = 3_000_000, 120

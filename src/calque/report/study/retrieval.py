@@ -12,7 +12,7 @@ from calque.report.study.gains import Gain, exactly, measure_gains, task_gains, 
 from calque.report.study.over_seeds import SeedMeasure
 from calque.report.study.table import Scores
 from calque.report.transfer import spoken_name
-from calque.report.verdict import capital
+from calque.report.words import capital
 from calque.stats.correlation import spearman
 
 #: Resamples and shuffles of a correlation: one that is a hint needs no more.

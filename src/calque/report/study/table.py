@@ -12,7 +12,7 @@ from calque.report.study.reading import Group, StudyFolder
 from calque.report.tasks import Metric, Task, metric_of
 from calque.report.transfer import MEAN, Contrasted, named_task, shown_spread, spoken_name
 from calque.report.transfer_shown import MARKS
-from calque.report.verdict import capital, listed
+from calque.report.words import capital, listed
 from calque.report.written import Block, Figure, Written
 from calque.stats.seeds import Spread
 

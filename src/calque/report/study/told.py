@@ -23,8 +23,9 @@ from calque.report.transfer import (
     spoken_name,
 )
 from calque.report.transfer_shown import KINDS, found_of, headline
-from calque.report.verdict import UNTESTED, Verdict, capital, listed, p_value, points, signed, some
+from calque.report.verdict import UNTESTED, Verdict
 from calque.report.verdict import together as all_told
+from calque.report.words import capital, listed, p_value, points, signed, some
 from calque.stats.seeds import Spread
 
 #: Methods up to which a sentence has room for intervals and languages, and lines that are not folded.
