@@ -120,6 +120,14 @@ def test_the_diagonal_and_row_0_are_not_read() -> None:
     assert single_root_tree(np.zeros((2, 2), np.float16)).tolist() == [0]
 
 
+@pytest.mark.parametrize("n", [3, 8])
+def test_scores_near_the_end_of_numbers_have_the_tree_of_small_ones(n: int) -> None:
+    """Sums of three of them are infinite; random scores of 8 words make cycles within cycles."""
+    for seed in range(100):
+        scores = np.random.default_rng(seed).uniform(-1, 1, (n + 1, n + 1))
+        assert single_root_tree(scores * 1.7e308).tolist() == single_root_tree(scores).tolist()
+
+
 @pytest.mark.parametrize(
     ("heads", "problem"),
     [

@@ -125,11 +125,14 @@ def _opened(taken: list[int], inside: list[list[int]], n: int) -> Longs:
 def _weights(arcs: Doubles) -> NDArray[np.complex128]:
     """Pairs (− forbidden arcs, score) as complex numbers, which numpy orders by their first part first.
 
-    So a forbidden arc outweighs any score without a large number that would swallow small differences.
+    So a forbidden arc outweighs any score without a large number that would swallow small differences. Scores
+    are divided by a power of two, which leaves their digits, so that no sum of them is infinite.
     """
     forbidden = np.isneginf(arcs)
+    scores = np.where(forbidden, 0, arcs)
     weight = np.zeros(arcs.shape, np.complex128)
-    weight.real, weight.imag = np.where(forbidden, -1, 0), np.where(forbidden, 0, arcs)
+    weight.real = np.where(forbidden, -1, 0)
+    weight.imag = np.ldexp(scores, -np.frexp(scores)[1].max(initial=0))
     np.fill_diagonal(weight[:, 1:], -np.inf)
     return weight
 
