@@ -335,6 +335,21 @@ def test_long_questions_are_cut_and_windows_stay_few() -> None:
         question_inputs([question], reader, longest=74, overlap=2)
 
 
+def test_characters_that_no_piece_holds_are_not_missed_in_an_answer() -> None:
+    reader = Reader(tokenizer("bert"))
+    for text, answer in (
+        ("\u200bcat sat", "\u200bcat"),
+        ("cat sat\ufeff", "sat\ufeff"),
+        ("\u200bcat", "\u200b"),
+    ):
+        question = asked("it", text, (answer, text.index(answer)))
+        read = question_inputs([question], reader, longest=30, overlap=4)
+        start, end = answer_places(read, [question])
+        held = answer.strip("\u200b\ufeff")
+        assert (said(read, start, end, question, 0) if held else "") == held
+        assert (start[0] > 0) == (end[0] > 0) == bool(held)
+
+
 def test_spaces_around_an_answer_and_empty_paragraphs_do_no_harm() -> None:
     reader = Reader(tokenizer("bert"))
     spaced = asked("it", " the cat ", (" the cat ", 0))

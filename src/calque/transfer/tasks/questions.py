@@ -11,7 +11,7 @@ import numpy as np
 from calque.encoders.tokens import Reader
 from calque.stats.ratios import Ratio
 from calque.stats.tasks import answer_statistics, metrics_of, statistics
-from calque.text.labelled.items import Labelled, Question
+from calque.text.labelled.items import Answer, Labelled, Question
 from calque.text.labelled.writers import write_answers
 from calque.transfer.heads import HeadKind, best_span
 from calque.transfer.inputs import QuestionInputs, question_inputs
@@ -97,21 +97,32 @@ class QuestionTask:
 def answer_places(read: QuestionInputs, questions: Sequence[Question]) -> tuple[Longs, Longs]:
     """First and last piece of the first answer in every window; 0 where the window does not hold it whole.
 
-    Shape: both (windows,); −1 where a question has no answer.
+    An answer is what pieces hold of it: a tokenizer may leave out a character at its end. Shape: both
+    (windows,); −1 where a question has no answer.
     """
-    inputs = read.inputs
-    found = np.full((2, len(inputs)), -1, np.int64)
-    for number, item in enumerate(inputs.item.tolist()):
-        if not questions[item].answers:
+    first, item = read.inputs.first, read.inputs.item
+    found = np.full((2, len(item)), -1, np.int64)
+    usable = read.allowed.copy()
+    usable[first[:-1]] = False
+    bounds = np.searchsorted(item, np.arange(len(questions) + 1))
+    for question, rows in zip(questions, map(range, bounds, bounds[1:]), strict=True):
+        if not question.answers:
             continue
-        answer = questions[item].answers[0]
-        start = answer.start + len(answer.text) - len(answer.text.lstrip())
-        stop = answer.start + len(answer.text.rstrip())
-        first, last = inputs.first[number : number + 2]
-        begin, end = read.begin[first:last], read.end[first:last]
-        inside = read.allowed[first:last].copy()
-        inside[0] = False
-        held = np.flatnonzero(inside & (end > start) & (begin < stop))
-        whole = len(held) and begin[inside].min() <= start and end[inside].max() >= stop
-        found[:, number] = (held[0], held[-1]) if whole else (0, 0)
+        units = slice(first[rows.start], first[rows.stop])
+        begin, end = read.begin[units], read.end[units]
+        start, stop = _stripped(question.answers[0])
+        touched = usable[units] & (end > start) & (begin < stop)
+        start = max(start, begin[touched].min(initial=stop))
+        stop = min(stop, end[touched].max(initial=start))
+        for row in rows:
+            held = np.flatnonzero(touched[first[row] - units.start : first[row + 1] - units.start])
+            own = held + first[row]
+            whole = len(held) and read.begin[own].min() <= start and read.end[own].max() >= stop
+            found[:, row] = (held[0], held[-1]) if whole else (0, 0)
     return found[0], found[1]
+
+
+def _stripped(answer: Answer) -> tuple[int, int]:
+    """Where an answer begins and ends without the spaces around it."""
+    start = answer.start + len(answer.text) - len(answer.text.lstrip())
+    return start, answer.start + len(answer.text.rstrip())
