@@ -85,14 +85,14 @@ def test_a_changed_file_is_another_cell_and_a_moved_one_is_not(
 
     def keys(folder: str) -> set[str]:
         changes = [f"links.text.{code}={tmp_path / folder / f'{code}.tsv'}" for code in ("near", "far")]
-        return set(plan_study(recipe, out=tmp_path / "out", changes=changes).plan.cells)
+        planned = plan_study(recipe, out=tmp_path / "out", changes=changes)
+        return {(key, cell.title) for key, cell in planned.plan.cells.items()}
 
     first = keys("one")
     assert keys("two") == first
     (tmp_path / "two" / "far.tsv").write_text("a b\tc d\n" * 40, encoding="utf-8")
     changed = keys("two")
-    kept = {key.rsplit("-", 1)[0] for key in first & changed}
-    assert kept == {"world", "link-links-near"}
+    assert {title for _, title in first & changed} == {"", "links near"}
 
 
 def test_processes_give_the_same_bytes(recipe: Path, done: Path, tmp_path: Path) -> None:
@@ -246,8 +246,8 @@ def test_two_at_once_are_refused(recipe: Path, done: Path) -> None:
 
 def test_encoders_that_are_made_are_told_by_their_names(tmp_path: Path) -> None:
     cells = [
-        Cell.of(verb, name, {"seed": 0}, {"encoder": name, "seed": "0"}, "encoders")
-        for verb, name in (("pretrain", "small"), ("pretrain", "large"), ("extend", "longer"))
+        Cell.of(verb, name, {"seed": 0, "width": width}, {"encoder": name, "seed": "0"}, "encoders")
+        for verb, name, width in (("pretrain", "small", 8), ("pretrain", "large", 16), ("extend", "longer", 8))
     ]
     for cell in cells:
         folder = tmp_path / "cells" / cell.key

@@ -10,6 +10,9 @@ from calque.study.plan import Plan, make_plan
 from calque.study.recipe import LoadedStudy, Mistakes, load_study
 from calque.study.verbs import check_settings
 
+#: Where cells would lie: what they make is not there yet.
+_SOMEWHERE = Path("study")
+
 
 def check_study(given: str | Path, changes: Sequence[str] = ()) -> Plan:
     """The plan of a study without mistakes; otherwise all of them, as one error.
@@ -44,7 +47,7 @@ def _refused(plan: Plan) -> list[str]:
     found = []
     for cell in plan.cells.values():
         try:
-            check_settings(cell.verb, cell.settings)
+            check_settings(cell.verb, cell.resolved(_SOMEWHERE))
         except (CalqueError, TypeError) as error:
             found.append(f"{cell.where}: {error}")
     return found

@@ -34,8 +34,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from calque.documents import decoded, parse_toml, read_text
 from calque.errors import BadInput, BadSetting
+from calque.files import read_json
 from calque.recipe import mistakes, odd_numbers, suggestion
 
+#: What a study is, in its folder: groups, cells, and where its recipe came from; and the recipe.
+STUDY, RECIPE = "study.json", "recipe.toml"
 #: What can be measured: the verbs `calque measure …`.
 Measure = Literal["words", "sentences", "lexicon", "cka", "distances", "projection", "examples"]
 MEASURES: tuple[str, ...] = get_args(Measure)
@@ -74,7 +77,8 @@ class AlignPart(_Part):
     `vary` is an axis of the matrix; `size` are sentence pairs to learn from. `dictionary` are files by
     language, for the supervision of that name. Only `encoders` are aligned, where they are named; the others
     stand beside them. In a method's own table, `to` are the languages that it aligns to, if not all, `vary`
-    its own axes, and `transfer` settings of tasks that belong to it.
+    its own axes, `transfer` settings of tasks that belong to it, and `against` a method that it is compared
+    with beside the baseline.
     """
 
     methods: tuple[str, ...] = ()
@@ -183,13 +187,21 @@ def recipe_text(given: str | Path, changes: Sequence[str] = ()) -> str:
 def _text(given: str | Path) -> tuple[str, str, Path, str]:
     path = Path(given)
     if path.is_file():
-        return path.stem, str(path), path.resolve().parent, read_text(path)
+        return path.stem, str(path), _base(path.resolve()), read_text(path)
     if str(given) in study_names():
         file = resources.files("calque") / "recipes" / "study" / f"{given}.toml"
         return str(given), str(given), Path.cwd(), decoded(file.read_bytes(), str(given))
     if path.suffix or len(path.parts) > 1:
         raise BadInput("is a folder, not a file" if path.is_dir() else "no such file", where=path)
     raise BadSetting(f"unknown study {str(given)!r}", remedy=suggestion(str(given), study_names()))
+
+
+def _base(path: Path) -> Path:
+    """Where relative paths of a recipe begin: beside it; those of a study's own, where it came from."""
+    record = path.with_name(STUDY)
+    own = path.name == RECIPE and record.is_file()
+    told = read_json(record).get("base") if own else None
+    return (path.parent / told).resolve() if isinstance(told, str) else path.parent
 
 
 #: Mistakes that are told: more are no help.
@@ -226,6 +238,7 @@ class _Method(_Part):
     preset: str | None = None
     vary: dict[str, list[Any]] = {}
     to: tuple[str, ...] | None = None
+    against: str | None = None
     transfer: dict[str, Any] = {}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -22,11 +22,10 @@ from calque.study.board import Board
 from calque.study.cells import CELLS, Cell
 from calque.study.checking import ready
 from calque.study.plan import Plan, make_plan
-from calque.study.recipe import LoadedStudy, load_study
+from calque.study.recipe import RECIPE, STUDY, LoadedStudy, load_study
 from calque.study.smoke import smoke_study
 from calque.study.workers import FAILURES, Asked, Outcome, Workers, make_workers, worker_count
 
-STUDY = "study.json"
 #: Verbs whose results are figures of the study; what they rest on has its own folder.
 TOLD = ("measure", "transfer", "compare", "pretrain", "extend", "link")
 #: Verbs that make an encoder, whose results name it by its size: the study has a name for it.
@@ -56,7 +55,7 @@ class Planned:
 
 @dataclass(frozen=True)
 class Left:
-    """A cell of earlier settings, which no setting of the recipe names any more, and its size in bytes."""
+    """A cell of earlier settings, or what is left of its training, and its size in bytes."""
 
     key: str
     size: int
@@ -77,12 +76,16 @@ def prune_study(
         raise BadSetting("no study here", where=folder, remedy="give its --out")
     with locked(folder, "this study"):
         sweep_all(folder / CELLS)
-        found = [path for path in sorted((folder / CELLS).iterdir()) if path.name not in plan.cells]
-        left = [Left(path.name, _size(path)) for path in found if path.is_dir() and path.name[0] != "."]
+        # A training that was cut off leaves its checkpoints in `.KEY.training`.
+        names = {path: path.name.strip(".").removesuffix(".training") for path in (folder / CELLS).iterdir()}
+        found = sorted(path for path, key in names.items() if path.is_dir() and key not in plan.cells)
+        left = [Left(path.name, _size(path)) for path in found]
         if not dry_run:
             for one in left:
                 shutil.rmtree(folder / CELLS / one.key, ignore_errors=True)
-                (folder / FAILURES / f"{one.key}.txt").unlink(missing_ok=True)
+            for path in (folder / FAILURES).glob("*.txt"):
+                if path.stem not in plan.cells:
+                    path.unlink()
     return left
 
 
@@ -131,14 +134,37 @@ def study(
     """
     loaded = opened(given, changes, smoke=smoke)
     kind, folder = str(workers), Path(out or default_folder(loaded, smoke=smoke))
-    each = threads or max(1, (os.cpu_count() or 1) // (worker_count(kind) if kind != "ray" else 1))
-    if each < 1:
-        raise BadSetting(f"{each} threads", remedy="one or more")
+    if threads is not None and threads < 1:
+        raise BadSetting(f"{threads} threads", remedy="one or more")
     ready(loaded)
     with locked(folder, "this study"):
         claim(folder)
-        job = _Job(loaded, Asked(folder.resolve(), each, device, gpus), Board(show))
-        return job.run(make_workers(kind, job.asked, address))
+        asked = Asked(folder.resolve(), chosen_threads(folder, kind, threads), device, gpus)
+        job = _Job(loaded, asked, Board(show))
+        return job.run(make_workers(kind, asked, address))
+
+
+def chosen_threads(folder: Path, workers: str, given: int | None) -> int:
+    """As many threads a cell as are given, or as the cells that stand had, or as the machine has for each.
+
+    Last digits of trained encoders depend on them, so those of one study should have the same. Cells on Ray
+    have one, and so as many run at once as there is room for.
+    """
+    before = threads_of(folder)
+    if given is None and len(before) == 1:
+        return before[0]
+    if given is not None and before and before != [given]:
+        told = " and ".join(map(str, before))
+        say(f"cells with {told} threads stand here; those with {given} may differ from theirs in last digits")
+    alone = 1 if workers == "ray" else max(1, (os.cpu_count() or 1) // worker_count(workers))
+    return given or alone
+
+
+def threads_of(folder: Path) -> list[int]:
+    """The numbers of threads that a study's cells were computed with."""
+    path = folder / "environment.json"
+    told = read_json(path).get("threads", []) if path.is_file() else []
+    return told if isinstance(told, list) else [told]
 
 
 def claim(folder: Path) -> None:
@@ -259,9 +285,11 @@ class _Job:
         root, done = self.asked.root, standing(self.asked.root, plan)
         (root / FINISHED).unlink(missing_ok=True)
         text = self.loaded.recipe.to_toml()
-        write_text(root / "recipe.toml", text)
+        write_text(root / RECIPE, text)
         write_text(root / "results.jsonl", "".join(f"{line}\n" for line in results(root, plan, done)))
-        write_json(root / "environment.json", {**environment(), "threads": self.asked.threads})
+        threads = sorted({*threads_of(root), self.asked.threads})
+        told = {**environment(), "threads": threads if len(threads) > 1 else threads[0]}
+        write_json(root / "environment.json", told)
         write_json(root / STUDY, self._record(plan, done))
         costs = {key: cost(root, key) for key in sorted(done)}
         write_json(
@@ -283,6 +311,7 @@ class _Job:
         return {
             "about": recipe.about,
             "paper": recipe.paper,
+            "base": os.path.relpath(self.loaded.base, self.asked.root),
             "source": recipe.source,
             "seeds": list(recipe.seeds),
             "groups": [asdict(group) for group in plan.groups],
@@ -310,15 +339,26 @@ def results(root: Path, plan: Plan, done: frozenset[str]) -> list[str]:
         path = root / CELLS / key / "results.jsonl"
         if key in done and cell.verb.split()[0] in TOLD and path.is_file():
             # Lines end at line feeds alone: a name may hold other characters that end lines.
-            lines = list(filter(None, read_text(path).split("\n")))
-            found.update(map(_named(cell.axes["encoder"]), lines) if cell.verb in MAKING else lines)
+            lines = filter(None, read_text(path).split("\n"))
+            own = _study_names(cell, plan)
+            found.update(_renamed(line, own) for line in lines) if own else found.update(lines)
     return sorted(found)
 
 
-def _named(encoder: str) -> Callable[[str], str]:
-    """Lets a line of results tell of an encoder by this name."""
+def _study_names(cell: Cell, plan: Plan) -> dict[str, str]:
+    """What a study calls the tasks of a cell, which knows them by what they are; and the encoder it makes."""
+    if cell.verb in MAKING:
+        return {"encoder": cell.axes["encoder"]}
+    learned = [cell] if cell.verb == "transfer" else [plan.cells[key] for key in cell.needs]
+    return {
+        f"transfer-{one.settings['task']}": f"transfer-{one.axes['task']}"
+        for one in learned
+        if one.verb == "transfer" and one.axes["task"] != one.settings["task"]
+    }
 
-    def named(line: str) -> str:
-        return json.dumps({**json.loads(line), "encoder": encoder}, ensure_ascii=False, sort_keys=True)
 
-    return named
+def _renamed(line: str, names: Mapping[str, str]) -> str:
+    held = json.loads(line)
+    task = names.get(held["task"], held["task"])
+    told = {**held, "task": task, "encoder": names.get("encoder", held["encoder"])}
+    return json.dumps(told, ensure_ascii=False, sort_keys=True)

@@ -1,0 +1,98 @@
+"""The files and folders that a study names, as they stand in the settings of cells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from calque.recipe import Recipe
+from calque.study.cells import each_text, file_reference, is_reference
+from calque.study.recipe import LoadedStudy
+
+#: Settings that name what may also be on a hub.
+ON_HUB = frozenset({"encoder", "model"})
+
+
+@dataclass
+class Inputs:
+    """Looks up what is named; `world` gives the folder that `world:…` lies in, for the part that asked.
+
+    What is not there is one of the `mistakes`, or, in the data folder, `missing`: it may come later.
+    """
+
+    study: LoadedStudy
+    world: Callable[[str], str]
+    mistakes: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+
+    def file(self, given: object, where: str) -> str:
+        """A path of the recipe as it stands in settings."""
+        name = str(given)
+        if name.startswith("hf:") or is_reference(name) or self._escapes(name, where):
+            return name
+        if name.startswith("world:"):
+            return f"{self.world(where)}/{name.removeprefix('world:')}"
+        data = name.startswith("data:")
+        path = self._path(name.removeprefix("data:"), self.study.recipe.data if data else ".")
+        if is_there(path):
+            return file_reference(path.resolve())
+        if data:
+            self.missing.append(name.removeprefix("data:"))
+        else:
+            self.mistakes.append(f"{where}: no such file: {name}")
+        return name
+
+    def place(self, name: str, where: str) -> str:
+        """A folder or file where there is one of this name; otherwise what may be on a hub."""
+        if name.startswith(("world:", "data:")):
+            return self.file(name, where)
+        path = self._path(name)
+        return file_reference(path.resolve()) if is_there(path) else name
+
+    def preset(self, name: str, where: str) -> str:
+        """A preset's file; one that comes with calque has a name only."""
+        return self.file(name, where) if name.endswith(".toml") else name
+
+    def spec(self, text: str, where: str) -> str:
+        """A file; or files of languages: `en=FILE`, `en,de=FILE`, `en=FILE,de=FILE`."""
+        if is_reference(text) or is_there(self._path(text)):
+            return self.file(text, where)
+        parts = text.split(",")
+        found = []
+        for place, part in enumerate(parts):
+            codes, told, path = part.rpartition("=")
+            is_code = not told and any("=" in later for later in parts[place:])
+            found.append(part if is_code else f"{codes}{told}{self.file(path, where)}")
+        return ",".join(found)
+
+    def located(self, kind: type[Recipe], settings: Mapping[str, Any], where: str) -> dict[str, Any]:
+        """Settings of a verb with all files in them looked up: its recipe says which settings are files."""
+        looks = {name: self.place if name in ON_HUB else self.spec for name in kind.places}
+        looks["preset"] = self.preset
+        return {
+            name: each_text(value, partial(looks[name], where=f"{where}.{name}")) if name in looks else value
+            for name, value in settings.items()
+        }
+
+    def _path(self, name: str, folder: str = ".") -> Path:
+        return self.study.base / Path(folder, name).expanduser()
+
+    def _escapes(self, name: str, where: str) -> bool:
+        """Whether a name leads out of the folder that it names."""
+        begin, told, path = name.partition(":")
+        inside = begin in ("data", "world") and bool(told)
+        out = inside and (Path(path).is_absolute() or ".." in Path(path).parts or path.startswith("~"))
+        if out:
+            self.mistakes.append(f"{where}: {name} leads out of its folder; give the file's own path")
+        return out
+
+
+def is_there(path: Path) -> bool:
+    """Whether there is such a file; a name that none can have is none."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
