@@ -12,8 +12,17 @@ from hypothesis import strategies as st
 from calque.errors import BadInput, BadSetting
 from calque.stats.ratios import Ratio
 from calque.stats.seed_tests import Columns, pseudo_values, strata
-from calque.stats.seed_verdicts import overall, verdicts
-from calque.stats.seeds import Runs, SeedComparison, SeedTest, Spread, compare_means, compare_runs
+from calque.stats.seed_verdicts import overall, points, probability, verdicts
+from calque.stats.seeds import (
+    Arms,
+    Runs,
+    SeedComparison,
+    SeedTest,
+    Spread,
+    comparable_seeds,
+    compare_means,
+    compare_runs,
+)
 from calque.stats.significance import holm
 
 ACCURACY = Ratio("accuracy", {"right": 1}, {"count": 1})
@@ -257,6 +266,30 @@ def test_translations_may_lack_items() -> None:
     )
 
 
+# ---------------------------------------------------------------------------------------------- seeds
+
+
+def test_seeds_that_can_be_compared() -> None:
+    def of(*seeds: int) -> Runs:
+        return runs(np.zeros((len(seeds), 3)), seeds=seeds)
+
+    pairs = [(of(2, 0, 1), of(5, 1, 2)), (of(0, 2), of(1, 5, 2))]
+    assert comparable_seeds(pairs) == Arms((0, 2), (1, 2, 5))
+    assert comparable_seeds(pairs, paired_seeds=True) == Arms((2,), (2,))
+    assert comparable_seeds(pairs, test=SeedTest.RANDOMISATION) == Arms((2,), (2,))
+    assert comparable_seeds(pairs[:1], test=SeedTest.RANDOMISATION) == Arms((0, 1, 2), (1, 2, 5))
+    assert comparable_seeds([(of(0), of(1)), (of(0), of(2))]) == Arms((0,), ())
+
+
+def test_runs_of_some_seeds() -> None:
+    a = runs([[1, 0], [0, 0], [1, 1]], seeds=(7, 3, 5))
+    some = a.of((5, 7, 9))
+    assert some.seeds == (7, 5) and some.values["right"].tolist() == [[1, 0], [1, 1]]
+    assert a.of({3, 5, 7}) is a
+    with pytest.raises(BadInput, match="0 seeds"):
+        a.of(())
+
+
 # ------------------------------------------------------------------------------------------ degenerate
 
 
@@ -383,17 +416,28 @@ def test_verdicts_in_words() -> None:
     assert [one.corrected for one in found] == holm([one.p for one in told.values()])
     unseen = "a true difference under 1.3 points would often go unseen"
     assert [one.line("words") for one in found] == [
-        "NER: helped: +1.8 points over 3 languages (p = .004, after Holm p = .016; 5 seeds, 10,000 words)",
-        f"NLI: no evidence either way: −0.2 points (p = .600; 5 seeds, 10,000 words); {unseen}",
-        "POS: hurt: −3.0 points over 3 languages (p < .001, after Holm p < .001; 5 seeds, 10,000 words)",
-        "QA: one seed: cannot tell: +1.2 points over 3 languages (p = .010, after Holm p = .030; "
+        "NER: helped: +1.8 points over 3 languages (p = 0.004, after Holm p = 0.016; 5 seeds, 10,000 words)",
+        f"NLI: no evidence either way: −0.2 points (p = 0.600; 5 seeds, 10,000 words); {unseen}",
+        "POS: hurt: −3.0 points over 3 languages (p < 0.001, after Holm p < 0.001; 5 seeds, 10,000 words)",
+        "QA: one seed: cannot tell: +1.2 points over 3 languages (p = 0.010, after Holm p = 0.030; "
         "1 seed, 10,000 words); what another seed would give is not known",
-        "slots: no evidence either way: +1.0 points over 3 languages (p = .030, after Holm p = .060; "
+        "slots: no evidence either way: +1.0 points over 3 languages (p = 0.030, after Holm p = 0.060; "
         f"5 seeds, 10,000 words); {unseen}",
     ]
     assert overall(found) == (
         "overall: helped on NER; hurt on POS; no evidence either way on NLI, slots; cannot tell on QA"
     )
+
+
+def test_figures_are_written_as_the_page_writes_them() -> None:
+    from calque.report import words
+    from calque.report.tasks import Metric
+
+    for p in (0.0, 1e-9, 0.00099, 0.001, 0.0123, 0.5, 0.99951, 1.0):
+        assert probability(p) == words.p_value(p)
+    sizes = [0.0, *(a * 10.0**-b for a in (1, 2.5, 4.99, 5, 6, 9.5, 9.99) for b in range(1, 9))]
+    for gain in (*sizes, *(-size for size in sizes)):
+        assert f"{points(gain)} points" == words.points(gain, Metric())
 
 
 def test_a_verdict_from_a_conditional_test_says_so() -> None:

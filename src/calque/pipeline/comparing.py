@@ -4,26 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from pydantic import Field
 
-from calque.errors import BadInput, BadSetting
-from calque.files import finished, is_done, read_json, write_json
+from calque.errors import BadSetting
+from calque.files import finished, is_done, write_json
+from calque.pipeline.comparable import (
+    Gap,
+    Match,
+    Pairs,
+    Selected,
+    averages,
+    gap_notes,
+    matchable,
+    matched,
+    selected,
+)
 from calque.pipeline.measuring.common import Many, each
 from calque.pipeline.runs import running
-from calque.pipeline.transferring import DATA, VARIES
+from calque.pipeline.transferred import TransferFolder, pooled, told_apart
+from calque.pipeline.transferring import VARIES
 from calque.recipe import Recipe, suggestion
 from calque.stats.ratios import Ratio
 from calque.stats.seed_verdicts import SeedVerdict, overall, verdicts
-from calque.stats.seeds import Runs, SeedComparison, SeedTest, compare_means, compare_runs
+from calque.stats.seeds import Runs, SeedComparison, SeedTest, compare_means
 from calque.stats.signature import signature
 from calque.stats.tasks import metric_of, metrics_of
-from calque.store import load_items, load_results, save_results
-from calque.types import Items, Result
+from calque.store import save_results
+from calque.types import Result
 
 COMPARISON = "comparison.json"
 #: What a row over all languages but those of the training data is told by.
@@ -36,7 +47,8 @@ class CompareRecipe(Recipe):
     `baseline` is the label of the runs that others are compared with, by default the first run's. A task's
     first metric is compared unless another is named. `test` is explained by `SeedTest`; `paired_seeds` says
     that runs of one seed share their luck. With `pool`, runs of one label and task are parts of one: its
-    seeds, or its languages. `varies` is what differs between seeds, in words.
+    seeds, or its languages; where some are not here, what can be compared is, and notes tell what was left
+    out. `varies` is what differs between seeds, in words.
     """
 
     verb: ClassVar[str] = "compare"
@@ -51,64 +63,6 @@ class CompareRecipe(Recipe):
     varies: str = VARIES
     level: float = Field(0.05, gt=0, lt=1)
     rounds: int = Field(1000, ge=1)
-
-
-@dataclass(frozen=True, eq=False)
-class TransferFolder:
-    """A finished run of `calque transfer`, read back; or several of one label and task, its `parts`."""
-
-    folder: Path
-    label: str
-    data: Mapping[str, Any]
-    results: Sequence[Result]
-    parts: Sequence[TransferFolder] = ()
-
-    @classmethod
-    def read(cls, folder: Path) -> TransferFolder:
-        marker = finished(folder)
-        if marker is None or marker.get("verb") != "transfer":
-            raise BadInput(
-                "not a finished run of `calque transfer`",
-                where=folder,
-                remedy="give folders that it wrote; start an unfinished one again to finish it",
-            )
-        data = read_json(folder / "artifacts" / DATA)
-        return cls(folder, str(data["label"]), data, load_results(folder / "results.jsonl"))
-
-    @property
-    def task(self) -> str:
-        return str(self.data["task"])
-
-    @property
-    def tests(self) -> dict[str, str]:
-        """Fingerprints of what was tested, by language."""
-        return {one["language"]: one["fingerprint"] for one in self.data["test"]}
-
-    @property
-    def trained(self) -> frozenset[str]:
-        return frozenset(one["language"] for one in self.data["train"])
-
-    @property
-    def notes(self) -> list[str]:
-        """What figures of this run must be read with."""
-        return sorted({f"{self.label}: {one.note}" for one in self.results if one.note})
-
-    @cached_property
-    def _items(self) -> dict[tuple[str, int], tuple[Path, str]]:
-        """Where item statistics of each language and seed lie."""
-        return {
-            (one.languages[1], one.seed): (part.folder / "items", one.items)
-            for part in self.parts or (self,)
-            for one in part.results
-            if one.items
-        }
-
-    def runs(self, language: str) -> Runs:
-        """Item statistics of every seed in one language."""
-        seeds = sorted(seed for told, seed in self._items if told == language)
-        held: list[Items] = [load_items(*self._items[language, seed]) for seed in seeds]
-        columns = {name: np.stack([one.values[name] for one in held]) for name in held[0].values}
-        return Runs(columns, held[0].cluster, tuple(seeds))
 
 
 @dataclass(frozen=True)
@@ -155,7 +109,7 @@ class Row:
 class Comparison:
     """Everything that `compare` found: single languages, tasks, and one sentence for all.
 
-    p-values of languages are corrected for each other, those of tasks likewise.
+    p-values of all `rows` are corrected for each other, those of all `tasks` likewise.
     """
 
     baseline: str
@@ -178,6 +132,8 @@ class Comparison:
             )
             for method in methods
         ]
+        if not told:
+            return "no mean over languages could be compared"
         return "; ".join(f"{method}: {line.removeprefix('overall: ')}" for method, line in told)
 
     def record(self) -> dict[str, Any]:
@@ -208,7 +164,8 @@ def compare(
     if out is None:
         return found
     folder = Path(out)
-    inputs = {f"run {i} {one.label}": str(finished(one.folder)) for i, one in enumerate(held)}
+    parts = [part for one in held for part in one.parts or (one,)]
+    inputs = {f"run {i} {one.label}": str(finished(one.folder)) for i, one in enumerate(parts)}
     recipe = recipe.model_copy(update={"inputs": inputs})
     if not is_done(folder, recipe.digest(), overwrite=overwrite):
         with running(recipe, folder, overwrite=overwrite) as run:
@@ -217,138 +174,71 @@ def compare(
     return replace(found, folder=folder)
 
 
-def told_apart(held: Sequence[TransferFolder]) -> list[TransferFolder]:
-    """Runs of one task by different names: their labels, or those of their folders where labels are alike."""
-    names = [(one.task, one.label) for one in held]
-    return [
-        TransferFolder(one.folder, one.folder.resolve().name, one.data, one.results)
-        if names.count((one.task, one.label)) > 1
-        else one
-        for one in held
-    ]
-
-
-def pooled(held: Sequence[TransferFolder]) -> list[TransferFolder]:
-    """Runs of one label and task as one, which has the seeds and languages of them all."""
-    found: dict[tuple[str, str], list[TransferFolder]] = {}
-    for one in held:
-        found.setdefault((one.task, one.label), []).append(one)
-    return [parts[0] if len(parts) == 1 else _pooled(parts) for parts in found.values()]
-
-
-def _pooled(parts: Sequence[TransferFolder]) -> TransferFolder:
-    first = parts[0]
-    tests: dict[str, Any] = {}
-    done: dict[tuple[str, int], Path] = {}
-    for part in parts:
-        if part.trained != first.trained:
-            raise BadInput(f"trained on other languages than {first.folder}", where=part.folder)
-        for one in part.data["test"]:
-            known = tests.setdefault(one["language"], one)
-            if known["fingerprint"] != one["fingerprint"]:
-                raise BadInput(
-                    f"tested on other items in {one['language']} than another run of {first.label}",
-                    where=part.folder,
-                    remedy="test all seeds on the same file with the same limits",
-                )
-        for language, seed in part._items:
-            if (language, seed) in done:
-                raise BadInput(
-                    f"seed {seed} in {language} is also in {done[language, seed]}",
-                    where=part.folder,
-                    remedy="give each seed of a method once",
-                )
-            done[language, seed] = part.folder
-    data = {**first.data, "test": list(tests.values()), "seeds": sorted({seed for _, seed in done})}
-    results = [one for part in parts for one in part.results]
-    return TransferFolder(first.folder, first.label, data, results, tuple(parts))
-
-
 def compared(recipe: CompareRecipe, held: Sequence[TransferFolder]) -> Comparison:
     """Every run with the baseline of its task."""
     labels = list(dict.fromkeys(one.label for one in held))
     baseline = recipe.baseline or (labels[0] if labels else "")
     if baseline not in labels:
         raise BadSetting(f"no run is called {baseline!r}", remedy=suggestion(baseline, labels))
-    single: dict[tuple[str, str, str], SeedComparison] = {}
-    means: dict[tuple[str, str, str], SeedComparison] = {}
-    matches = list(matched(held, baseline))
-    for base, other in matches:
-        metric = metrics_of(base.task)[0] if recipe.metric is None else metric_of(base.task, recipe.metric)
-        pairs = {language: (base.runs(language), other.runs(language)) for language in common(base, other)}
-        options: dict[str, Any] = {
-            "test": recipe.test,
-            "paired_seeds": recipe.paired_seeds,
-            "rounds": recipe.rounds,
-            "seed": recipe.seed,
-        }
-        for language, pair in pairs.items():
-            single[base.task, language, other.label] = compare_runs(*pair, metric, **options)
-        shared = everywhere([two for two in matches if two[0] is base])
-        foreign = {code: pairs[code] for code in shared if code not in base.trained} or pairs
-        means[base.task, MEAN, other.label] = mean_of(list(foreign.values()), metric, options)
+    found = _compared(recipe, held, baseline)
+    # Where nothing at all can be compared, the way that leaves nothing out says why.
+    return found if found.rows else _compared(recipe.model_copy(update={"pool": False}), held, baseline)
+
+
+def _compared(recipe: CompareRecipe, held: Sequence[TransferFolder], baseline: str) -> Comparison:
+    found = (matchable if recipe.pool else matched)(held, baseline)
+    over = averages(found.held)
+    single: dict[Key, Tested] = {}
+    means: dict[Key, Tested] = {}
+    for match in found.held:
+        pairs, key = match.pairs(), (match.task, match.method)
+        for code, pair in pairs.items():
+            single[match.task, code, match.method] = tested(recipe, match, {code: pair}, mean=False)
+        if key in over.languages:
+            chosen = {code: pairs[code] for code in over.languages[key]}
+            means[match.task, MEAN, match.method] = tested(recipe, match, chosen, mean=True)
+    several = len({match.method for match in found.held}) > 1
+    notes = {note for one in held for note in one.notes}
+    gaps = gap_notes(gap for one in (*single.values(), *means.values()) for gap in one.gaps)
     return Comparison(
         baseline,
         recipe.test,
-        rows_of(single, recipe.level),
-        rows_of(means, recipe.level),
-        sorted({note for one in held for note in one.notes} | set(left_out(matches))),
+        rows_of(single, recipe.level, several=several),
+        rows_of(means, recipe.level, several=several),
+        sorted(notes.union(found.notes, over.notes, gaps)),
         sorted(frozenset[str]().union(*(one.trained for one in held))),
         recipe.varies,
     )
 
 
-def matched(held: Sequence[TransferFolder], baseline: str) -> Iterator[tuple[TransferFolder, TransferFolder]]:
-    """Every run that is not the baseline, with the baseline of its task."""
-    bases = {one.task: one for one in held if one.label == baseline}
-    others = [one for one in held if one.label != baseline]
-    if not others:
-        raise BadSetting(
-            f"only the baseline {baseline} is here", remedy="give the runs to compare with it as well"
-        )
-    for other in others:
-        if other.task not in bases:
-            raise BadSetting(
-                f"{other.task} was run with {other.label}, but not with the baseline {baseline}",
-                where=other.folder,
-                remedy="run the baseline on the same data first: a gain is a gain over something",
-            )
-        yield bases[other.task], other
+#: A task, a language or `MEAN`, and a method.
+Key: TypeAlias = tuple[str, str, str]
 
 
-def common(base: TransferFolder, other: TransferFolder) -> list[str]:
-    """The languages that both were tested in, on the same items."""
-    shared = [language for language in base.tests if language in other.tests]
-    for language in shared:
-        if base.tests[language] != other.tests[language]:
-            raise BadInput(
-                f"tested on other items in {language} than {base.folder}",
-                where=other.folder,
-                remedy="test both on the same file with the same limits",
-            )
-    missing = [language for language in other.tests if language not in base.tests]
-    if missing or not shared:
-        raise BadInput(
-            f"the baseline was not tested in {', '.join(missing) or 'any of its languages'}",
-            where=base.folder,
-        )
-    return shared
+@dataclass(frozen=True)
+class Tested:
+    """What a comparison found, None where no seed was left to compare; and the seeds that were left out."""
+
+    comparison: SeedComparison | None
+    gaps: Sequence[Gap] = ()
 
 
-def everywhere(matches: Sequence[tuple[TransferFolder, TransferFolder]]) -> list[str]:
-    """The languages that all methods of a task were tested in: means are taken over the same ones."""
-    found = [common(base, other) for base, other in matches]
-    return [language for language in found[0] if all(language in one for one in found)]
-
-
-def left_out(matches: Sequence[tuple[TransferFolder, TransferFolder]]) -> Iterator[str]:
-    """What is said of languages that a mean is not taken over."""
-    for task in dict.fromkeys(base.task for base, _ in matches):
-        own = [two for two in matches if two[0].task == task]
-        shared = everywhere(own)
-        lost = sorted({code for base, other in own for code in common(base, other)} - set(shared))
-        if lost:
-            yield f"{task}: {', '.join(lost)} not in the mean, as not all runs were tested in it"
+def tested(recipe: CompareRecipe, match: Match, pairs: Pairs, *, mean: bool) -> Tested:
+    """A method with the baseline over these languages; with `pool`, without seeds that do not fit."""
+    chosen = Selected(pairs, ())
+    if recipe.pool:
+        chosen = selected(match, pairs, test=recipe.test, paired_seeds=recipe.paired_seeds, mean=mean)
+    if not chosen.pairs:
+        return Tested(None, chosen.gaps)
+    task, name = match.task, recipe.metric
+    metric = metrics_of(task)[0] if name is None else metric_of(task, name)
+    options: dict[str, Any] = {
+        "test": recipe.test,
+        "paired_seeds": recipe.paired_seeds,
+        "rounds": recipe.rounds,
+        "seed": recipe.seed,
+    }
+    return Tested(mean_of(list(chosen.pairs.values()), metric, options), chosen.gaps)
 
 
 def mean_of(pairs: Sequence[tuple[Runs, Runs]], metric: Ratio, options: Mapping[str, Any]) -> SeedComparison:
@@ -358,9 +248,12 @@ def mean_of(pairs: Sequence[tuple[Runs, Runs]], metric: Ratio, options: Mapping[
     return compare_means(pairs, metric, parallel=parallel, **options)
 
 
-def rows_of(held: Mapping[tuple[str, str, str], SeedComparison], level: float) -> list[Row]:
-    """Comparisons corrected for each other."""
-    several = len({method for _, _, method in held}) > 1
+def rows_of(given: Mapping[Key, Tested], level: float, *, several: bool) -> list[Row]:
+    """Comparisons corrected for each other: all that there are, whatever their task, language and method.
+
+    With `several` methods each is named.
+    """
+    held = {key: one.comparison for key, one in given.items() if one.comparison is not None}
     named = {
         key: f"{key[0]}{'' if key[1] == MEAN else ' ' + key[1]}{' by ' + key[2] if several else ''}"
         for key in held

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil, log10
 from typing import Literal, TypeAlias
 
 from calque.errors import BadSetting
 from calque.stats.seeds import SeedComparison
 from calque.stats.significance import holm
+
+#: Points that are none: scores differ by so little where sums are rounded.
+_NOTHING = 1e-4
 
 Finding: TypeAlias = Literal["helped", "hurt", "no evidence either way", "cannot tell"]
 
@@ -102,21 +106,22 @@ def points(difference: float) -> str:
     ('+1.8', '−0.2', '0.0')
     """
     size = _size(abs(difference))
-    sign = "" if not difference else "+" if difference > 0 else "−"
+    sign = "" if size == "0.0" else "+" if difference > 0 else "−"
     return sign + size
 
 
 def _size(share: float) -> str:
     number = 100 * share
-    return f"{number:.1f}" if number >= 0.095 or not number else f"{number:.1g}"
+    text = f"{number:.1f}"
+    if text == "0.0" and number > _NOTHING:
+        return f"{number:.{ceil(-log10(number))}f}"
+    return text
 
 
 def probability(p: float) -> str:
-    """A p-value as one reads it.
+    """A p-value as one reads it, which never claims to be nothing.
 
     >>> probability(0.0123), probability(0.00001), probability(1.0)
-    ('p = .012', 'p < .001', 'p = 1')
+    ('p = 0.012', 'p < 0.001', 'p = 1.000')
     """
-    if p < 0.001:
-        return "p < .001"
-    return "p = 1" if p >= 0.9995 else f"p = {p:.3f}".replace("0.", ".", 1)
+    return f"p = {p:.3f}" if p >= 0.001 else "p < 0.001"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import comb
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -56,6 +56,21 @@ class Runs:
                 raise BadInput(f"{name} is of shape {np.shape(column)}, seeds and items of shape {shape}")
             if not np.isfinite(column).all():
                 raise BadInput(f"{name} holds NaN or infinity")
+
+    def of(self, seeds: Collection[int]) -> Runs:
+        """The runs of these seeds alone, at least one of which must be here."""
+        rows = [row for row, seed in enumerate(self.seeds) if seed in seeds]
+        if len(rows) == len(self.seeds):
+            return self
+        columns = {name: column[rows] for name, column in self.values.items()}
+        return Runs(columns, self.cluster, tuple(self.seeds[row] for row in rows))
+
+
+class Arms(NamedTuple):
+    """Seeds of the baseline's runs and of the method's, in order."""
+
+    baseline: tuple[int, ...]
+    method: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -182,6 +197,20 @@ def compare_means(
         clusters=clusters,
         languages=len(columns),
     )
+
+
+def comparable_seeds(
+    languages: Sequence[tuple[Runs, Runs]], *, test: SeedTest = SeedTest.BOTH, paired_seeds: bool = False
+) -> Arms:
+    """The seeds that `compare_means` can take of (baseline, method): those that an arm has in all languages.
+
+    Where runs are compared one by one, only those that both arms have: with `paired_seeds`, and in a
+    randomisation of more runs against fewer. An arm may be left with one seed, or with none.
+    """
+    a, b = (frozenset.intersection(*(frozenset(pair[arm].seeds) for pair in languages)) for arm in (0, 1))
+    if paired_seeds or (test == SeedTest.RANDOMISATION and len(a) != len(b)):
+        a = b = a & b
+    return Arms(tuple(sorted(a)), tuple(sorted(b)))
 
 
 def _columns(baseline: Runs, method: Runs, metric: Ratio) -> Columns:
