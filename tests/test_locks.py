@@ -188,7 +188,9 @@ def test_a_read_only_place_is_named_before_anything_is_computed(read_only: Path)
 @pytest.mark.parametrize("presses", [1, 2])
 def test_a_signal_puts_everything_away(tmp_path: Path, number: str, code: int, presses: int) -> None:
     inside = "\n".join(f"    {line}" for line in WRITER.splitlines())
-    text = f"from calque.stopping import stoppable\nwith stoppable():\n{inside}\n"
+    # What runs the tests may ignore Ctrl-C, as a script does for what it puts into the background.
+    heard = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)"
+    text = f"{heard}\nfrom calque.stopping import stoppable\nwith stoppable():\n{inside}\n"
     process = subprocess.Popen(
         [sys.executable, "-c", text, str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )

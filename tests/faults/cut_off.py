@@ -49,6 +49,7 @@ def begin(verb: Written, said: Path, *, again: bool = False) -> int:
         with said.open("wb") as handle:
             os.dup2(handle.fileno(), 1)
             os.dup2(handle.fileno(), 2)
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever runs this ignores
         sys.argv = argv(verb, again=again)
         calque()
         code = 0

@@ -13,17 +13,12 @@ from typing import Any
 
 import tomli_w
 
+from corners import CORNERS, WHOLE
+
 LONGEST = 1 << 16
 
-#: Characters that readers stumble over: line ends that are none, marks, halves, what is not there.
-_ODD = (
-    "\u2028 \u2029 \x85 \x0b \x0c \x1c \x1d \x1e \x1f \r \r\n \n \n\n \t \0 \x7f \x1b[31m \ufeff "
-    "\ufffe \uffff \u200b \u200c \u200d \u00ad \u00a0 \u3000 \u0301 a\u0301 \u0e33 \u202e "
-    "\u2066 \u05d0\u05d1 \u0627\u0644 "
-    "\U0001f469\u200d\U0001f467 \U0001f1e9\U0001f1ea \U0001f44d\U0001f3fd \U0010ffff \ufdfa ﬁ ß İ ı ǅ "
-    "２ ٣ ² ½ 한 नमस्ते ไทย 東京 ▁ Ġ ##a"
-)
-ODD = [*_ODD.split(" "), " ", "  "]
+#: Characters that readers stumble over, with halves of characters among them.
+ODD = [odd.encode("utf-8", "surrogatepass") for held in CORNERS.values() for odd in held]
 #: Numbers that do not fit, and what is no number.
 _NUMBERS = (
     "0 -1 1 -0 00 1e999 -1e999 1e-999 1e39 nan NaN inf Infinity -Infinity 2147483648 4294967295 "
@@ -58,7 +53,7 @@ BROKEN = (
 VALUES: tuple[Any, ...] = (
     None, True, False, 0, -1, 1, 2**31, 2**63, 2**64, -(2**63) - 1, 10**400, 1.5, -0.0, 1e308, float("nan"),
     float("inf"), "", " ", "\0", "\ud800", "\u2028", "\x85", "a\nb", "a\tb", "x" * 3000, [], {}, [[]], [None],
-    [1], ["a", "b"], {"": 0}, {"a": {"b": []}}, "en", "0", "2", "-1", "\ufeff",
+    [1], ["a", "b"], {"": 0}, {"a": {"b": []}}, "en", "0", "2", "-1",
 )  # fmt: skip
 
 Mutation = Callable[[random.Random, bytes], bytes]
@@ -100,7 +95,7 @@ def _flip(draw: random.Random, data: bytes) -> bytes:
 def _insert(draw: random.Random, data: bytes) -> bytes:
     kind = draw.random()
     if kind < 0.4:
-        piece = draw.choice(ODD).encode()
+        piece = draw.choice(ODD)
     elif kind < 0.8:
         piece = draw.choice(TOKENS).encode("utf-8", "surrogatepass")
     elif kind < 0.95:
@@ -124,9 +119,7 @@ def _word(draw: random.Random, data: bytes) -> bytes:
     if not found:
         return _insert(draw, data)
     one = draw.choice(found)
-    piece = draw.choice(
-        (draw.choice(ODD).encode(), draw.choice(found)[0], draw.choice(NUMBERS).encode(), b"")
-    )
+    piece = draw.choice((draw.choice(ODD), draw.choice(found)[0], draw.choice(NUMBERS).encode(), b""))
     return data[: one.start()] + piece + data[one.end() :]
 
 
@@ -208,7 +201,7 @@ def reshape(draw: random.Random, value: Any) -> Any:
         case 4:
             holder.append(holder[key])
         case _:
-            holder[key] = draw.choice(VALUES)
+            holder[key] = draw.choice(draw.choice((VALUES, VALUES, WHOLE)))
     return value
 
 

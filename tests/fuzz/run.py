@@ -1,8 +1,8 @@
 """Fuzz one target or all: `python tests/fuzz/run.py NAME [--count N | --atheris SECONDS]`.
 
-Without atheris, `N` inputs are made of valid ones; the same number and seed give the same input. With it
-(`pip install atheris`), libFuzzer looks for inputs that reach code which no other reached. What is found is
-printed, once for each place in the code, with the input.
+Without atheris, `N` inputs are drawn or made of valid ones; the same number and seed give the same input.
+With it (`pip install atheris`), libFuzzer looks for inputs that reach code which no other reached. What is
+found is printed, once for each place in the code, with the input.
 """
 
 import argparse
@@ -15,7 +15,8 @@ import traceback
 from collections import Counter
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "encoders")]
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), *(str(HERE.parent / room) for room in ("", "encoders"))]
 
 #: Memory that reading may take beyond what the program takes before it reads.
 ROOM = 4 << 30
@@ -30,14 +31,24 @@ READERS = (
     "store",
     "study.recipe",
     "study.plan",
+    "stats",
+    "transfer",
 )
 
 
 def place_of(error: BaseException) -> str:
-    """Where an error came from: its kind, and the last lines of calque that it went through."""
+    """Where an error came from: its kind, and the last lines of calque or its tests that it went through."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [f"{Path(f.filename).name}:{f.lineno}" for f in frames if "calque" in f.filename]
+    ours = ("calque", str(HERE), str(HERE.parent / "encoders"))
+    own = [f"{Path(f.filename).name}:{f.lineno}" for f in frames if any(one in f.filename for one in ours)]
     return f"{type(error).__name__} {' '.join(own[-2:])}"
+
+
+def made(name: str, seed: int, number: int) -> bytes:
+    """The input of this name."""
+    from targets import targets
+
+    return targets()[name].input(random.Random(f"{name} {seed} {number}"))
 
 
 def limit_memory() -> None:
@@ -50,8 +61,8 @@ def fuzz(
     name: str, count: int, seed: int = 0, found: dict[str, tuple[str, bytes]] | None = None
 ) -> tuple[int, float]:
     """Run so many inputs; how many were refused, and seconds of the processor."""
-    from mutation import mutate
-    from targets import check, targets
+    from frame import check
+    from targets import targets
 
     target, refused, start = targets()[name], 0, time.process_time()
     shm = Path("/dev/shm")
@@ -60,7 +71,7 @@ def fuzz(
         if all([check(target, data, folder) for _, data in target.seeds]):
             raise AssertionError(f"{name}: every valid input was refused")
         for number in range(count):
-            data = mutate(random.Random(f"{name} {seed} {number}"), list(target.seeds))
+            data = made(name, seed, number)
             try:
                 refused += check(target, data, folder)
             except Exception as error:
@@ -74,7 +85,8 @@ def fuzz(
 
 
 def main() -> None:
-    import targets as held
+    from frame import check
+    from targets import targets
 
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("names", nargs="*")
@@ -83,16 +95,12 @@ def main() -> None:
     asked.add_argument("--atheris", type=int, metavar="SECONDS")
     asked.add_argument("--input", type=int, help="print this input of the first target, and run it")
     options = asked.parse_args()
-    names = options.names or list(held.targets())
+    names = options.names or list(targets())
     if options.input is not None:
-        from mutation import mutate
-
-        data = mutate(
-            random.Random(f"{names[0]} {options.seed} {options.input}"), list(held.targets()[names[0]].seeds)
-        )
+        data = made(names[0], options.seed, options.input)
         print(data[:3000])
         with tempfile.TemporaryDirectory() as place:
-            print("refused" if held.check(held.targets()[names[0]], data, Path(place)) else "read")
+            print("refused" if check(targets()[names[0]], data, Path(place)) else "read")
         return
     limit_memory()
     if options.atheris:
@@ -102,7 +110,7 @@ def main() -> None:
         found: dict[str, tuple[str, bytes]] = {}
         refused, seconds = fuzz(name, options.count, options.seed, found)
         print(
-            f"{name:12} {options.count} inputs, {refused} refused, {len(found)} found, {seconds:.0f} s",
+            f"{name:17} {options.count} inputs, {refused} refused, {len(found)} found, {seconds:.0f} s",
             flush=True,
         )
         for place, (told, data) in found.items():
@@ -110,19 +118,15 @@ def main() -> None:
 
 
 def cover(name: str, seconds: int) -> None:
-    """Guided by coverage: atheris mutates, and our own mutations join in."""
+    """Guided by coverage: atheris changes bytes, and our own inputs join in."""
     import atheris
-    from mutation import mutate
 
-    target = None
     found: Counter[str] = Counter()
     folder = Path(tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
 
     def one(data: bytes) -> None:
         try:
-            import targets as held
-
-            held.check(target, data, folder)
+            check(target, data, folder)
         except Exception as error:
             place = place_of(error)
             if not found[place]:
@@ -133,14 +137,16 @@ def cover(name: str, seconds: int) -> None:
     def own(data: bytes, size: int, seed: int) -> bytes:
         if seed % 2:
             return bytes(atheris.Mutate(data, size))
-        return mutate(random.Random(seed), [*target.seeds, ("text", data)])[:size]
+        return target.input(random.Random(seed), ("text", data))[:size]
 
-    for module in [name for name in sys.modules if name.startswith("calque")]:
+    for module in [
+        name for name in sys.modules if name.startswith("calque") or (HERE / f"{name}.py").exists()
+    ]:
         del sys.modules[module]
-    sys.modules.pop("targets")
     with atheris.instrument_imports(include=[f"calque.{room}" for room in READERS]):
-        import targets as held
-    target = held.targets()[name]
+        from frame import check
+        from targets import targets
+    target = targets()[name]
     corpus = Path(tempfile.mkdtemp())
     for number, (_, data) in enumerate(target.seeds):
         (corpus / str(number)).write_bytes(data)

@@ -1,7 +1,6 @@
 """Every door through which a file comes in: what to read it with, and valid inputs to begin from.
 
-A target reads bytes that lie in a file, or in one file of a folder whose others are sound. It passes when it
-returns, or says in calque's own errors what is wrong; a message must be one that can be printed.
+A target reads bytes that lie in a file, or in one file of a folder whose others are sound.
 """
 
 import gzip
@@ -9,16 +8,16 @@ import hashlib
 import json
 import lzma
 import os
-import signal
 import struct
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
+import algorithms
 import numpy as np
+import pieces
+from frame import Target, every, put, text, texts, tried
 
 from calque.encoders.aligned import load_maps, save_maps
 from calque.encoders.bundled import read_packed
@@ -46,86 +45,7 @@ from calque.text.typology import described
 from calque.text.words import tokeniser
 from calque.types import Bitext, Items, MapKey, Matrix, Shift, SpaceMap, Unit, WordIndex, WordPairs
 
-#: Seconds of the processor that one input may take: a busy machine is not a failure.
-PATIENCE = 10
-#: Characters that a message may have.
-READABLE = 20_000
 BREAK = b"\n=====\n"
-
-
-@dataclass(frozen=True)
-class Target:
-    """What is done with an input in an empty folder, and the valid inputs: (kind of shape, bytes)."""
-
-    run: Callable[[bytes, Path], object]
-    seeds: Sequence[tuple[str, bytes]]
-
-
-class Found(AssertionError):
-    """An input that came out as something else than a value or one of calque's own errors."""
-
-
-def check(target: Target, data: bytes, folder: Path) -> bool:
-    """Run one input; whether it was refused. Anything but a value and a readable refusal is raised."""
-    with _patience():
-        try:
-            target.run(data, folder)
-        except CalqueError as error:
-            told = str(error)
-            if len(told) > READABLE or (not told.isprintable() and any(c in told for c in "\0\x1b\r")):
-                raise Found(f"not a message to read: {told[:200]!r}") from error
-            told.encode("utf-8")
-            return True
-    return False
-
-
-@contextmanager
-def _patience() -> Iterator[None]:
-    def late(*_: object) -> None:
-        raise TimeoutError(f"not done after {PATIENCE} s")
-
-    before = signal.signal(signal.SIGPROF, late)
-    signal.setitimer(signal.ITIMER_PROF, PATIENCE)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
-
-
-def put(folder: Path, name: str, data: bytes) -> Path:
-    """A file, written anew."""
-    path = folder / name
-    with open(path, "wb", buffering=0) as handle:
-        handle.write(data)
-    return path
-
-
-def tried(*readers: Callable[[], object]) -> None:
-    """All of these, none of which may do more than refuse."""
-    for read in readers:
-        with suppress(CalqueError):
-            read()
-
-
-def every(*readers: Callable[[], object]) -> None:
-    """All of these; the first refusal is told after the last."""
-    refused = None
-    for read in readers:
-        try:
-            found = read()
-            if isinstance(found, Iterator):
-                for _ in found:
-                    pass
-        except CalqueError as error:
-            refused = refused or error
-    if refused:
-        raise refused
-
-
-def texts(*held: str) -> list[tuple[str, bytes]]:
-    return [("text", text.encode()) for text in held]
-
 
 # ------------------------------------------------------------------------------------------ plain text
 
@@ -432,23 +352,6 @@ def _preset(data: bytes, folder: Path) -> None:
     load_preset(put(folder, "a.toml", data))
 
 
-def text(data: bytes) -> str:
-    """Any string: halves of characters too."""
-    return (
-        data.decode("utf-8", "surrogatepass" if len(data) % 2 else "surrogateescape")
-        if _is(data)
-        else (data.decode("utf-8", "surrogateescape"))
-    )
-
-
-def _is(data: bytes) -> bool:
-    try:
-        data.decode("utf-8", "surrogatepass")
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
 def _names(data: bytes, folder: Path) -> None:
     """All that reads a word of the command line."""
     given = text(data)
@@ -686,4 +589,6 @@ def targets() -> dict[str, Target]:
                 *map(str, ("东京 を... ok", "ไทย ภาษา")),
             ),
         ),
+        **algorithms.algorithms(),
+        **pieces.pieces(),
     }
