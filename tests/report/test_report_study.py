@@ -419,7 +419,7 @@ def test_the_cost_of_a_method_is_the_mean_over_its_seeds(tmp_path: Path) -> None
 
 def test_everything_to_repeat_it_is_there(two: StudyMaker, shown: tuple[str, Seen]) -> None:
     text, seen = shown
-    assert "calque study recipe.toml --out two" in seen.text and "Seeds: 0, 1, 2" in seen.text
+    assert "calque study two/recipe.toml --out two" in seen.text and "Seeds: 0, 1, 2" in seen.text
     assert (
         html.escape((two.folder / "recipe.toml").read_text(), quote=True).replace("&quot;", "&#34;") in text
     )

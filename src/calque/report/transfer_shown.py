@@ -134,11 +134,11 @@ def _row(held: Comparison, found: dict[str, Contrasted], methods: Sequence[str],
     if by_task:
         return SeedRow(capital(one.about.name), figure, one.reading, one.before, cells, False)
     mean = one.language == MEAN
-    about = _averaged(held, one) if mean else "trained on" if one.language in held.trained else ""
+    about = averaged(held, one) if mean else "trained on" if one.language in held.trained else ""
     return SeedRow(one.name, about, one.reading, one.before, cells, mean)
 
 
-def _averaged(held: Comparison, mean: Contrasted) -> str:
+def averaged(held: Comparison, mean: Contrasted) -> str:
     """What a mean is over: all languages of its task, where their items make up its own."""
     own = [row for row in held.rows if (row.task, row.method) == (mean.task, mean.method)]
     if sum(row.items for row in own) == mean.items:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from calque.report.made import duration
-from calque.report.study.reading import ALIGN, TRANSFER, Cell, Group, StudyFolder
+from calque.report.study.reading import ALIGN, TRANSFER, Cell, StudyFolder
 from calque.report.study.told import place_in
 
 
@@ -40,11 +40,18 @@ class CostRow:
 
 @dataclass(frozen=True)
 class CostTable:
-    """Rows by method; `verbs` are the sums of everything by what was done."""
+    """Rows by method; `verbs` are the sums of everything by what was done: cells and seconds."""
 
     tasks: tuple[str, ...]
     rows: tuple[CostRow, ...]
-    verbs: tuple[tuple[str, str], ...]
+    verbs: tuple[tuple[str, int, float], ...]
+
+    @property
+    def sums(self) -> tuple[tuple[str, str], ...]:
+        """The sums in words, all of them last."""
+        told = [(f"{verb} ({many})", duration(seconds)) for verb, many, seconds in self.verbs]
+        whole = sum(seconds for _, _, seconds in self.verbs)
+        return (*told, *([("all cells", duration(whole))] if told else []))
 
     @property
     def aligned(self) -> bool:
@@ -69,7 +76,7 @@ def cost_table(study: StudyFolder) -> CostTable:
     rows = []
     for group in study.groups:
         for label in group.labels:
-            own = [cell for cell in timed if label_of(cell, group) == label]
+            own = [cell for cell in timed if group.label_of(cell) == label]
             aligned = _spent([cell for cell in own if cell.verb == ALIGN])
             learned = tuple(
                 _spent([c for c in own if c.verb == TRANSFER and c.axes.get("task", "") == task])
@@ -78,19 +85,12 @@ def cost_table(study: StudyFolder) -> CostTable:
             if aligned or any(learned):
                 rows.append(CostRow(label, place_in(study, label), aligned, learned))
     verbs = dict.fromkeys(cell.verb for cell in timed)
-    sums = [(verb, sum(cell.seconds or 0.0 for cell in timed if cell.verb == verb)) for verb in verbs]
-    told = [(f"{verb} ({sum(c.verb == verb for c in timed)})", duration(seconds)) for verb, seconds in sums]
-    whole = [("all cells", duration(sum(seconds for _, seconds in sums)))] if sums else []
-    return CostTable(tuple(tasks), tuple(rows), tuple([*told, *whole]))
-
-
-def label_of(cell: Cell, group: Group) -> str | None:
-    """Whom of a group a cell is about; a cell that names no method is about the encoder as it is."""
-    told = cell.axes.get("method") or group.baseline
-    if told in group.labels and cell.axes.get("encoder", group.encoder) in (group.encoder, told):
-        return told
-    named = f"{cell.axes.get('encoder', '')} {told}"
-    return named if named in group.labels else None
+    sums = (
+        (verb, len(own), sum(cell.seconds or 0.0 for cell in own))
+        for verb in verbs
+        for own in [[cell for cell in timed if cell.verb == verb]]
+    )
+    return CostTable(tuple(tasks), tuple(rows), tuple(sums))
 
 
 def _spent(cells: Sequence[Cell]) -> Spent | None:

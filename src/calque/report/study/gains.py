@@ -48,8 +48,12 @@ class Gain:
 
 @dataclass(frozen=True)
 class Source:
-    """A task or a measure over the methods that gained or lost on it, each with its place among all."""
+    """A task or a measure over the methods that gained or lost on it, each with its place among all.
 
+    `key` is the study's own name for it.
+    """
+
+    key: str
     title: str
     figure: str
     methods: tuple[tuple[int, str], ...]
@@ -59,6 +63,7 @@ class Source:
 class Apart:
     """A language: how far it is from the source and why, and the gain of every method there."""
 
+    code: str
     name: str
     about: str
     far: float | None
@@ -67,13 +72,24 @@ class Apart:
 
 @dataclass(frozen=True)
 class GainTable:
-    """Tasks and measures of a group: languages from near to far, and whether gains follow."""
+    """Tasks and measures of a group: languages from near to far, and whether gains follow.
+
+    `methods` are those of the group, which the places in heads count from one.
+    """
 
     encoder: str
     baseline: str
+    methods: tuple[str, ...]
     heads: tuple[Source, ...]
     rows: tuple[Apart, ...]
     follows: tuple[float | None, ...]
+
+    @property
+    def columns(self) -> tuple[tuple[Source, str, str], ...]:
+        """Of every column its task or measure, and its method in short and in full."""
+        return tuple(
+            (head, name, self.methods[place - 1]) for head in self.heads for place, name in head.methods
+        )
 
 
 Gains = Mapping[tuple[str, str], Gain]
@@ -97,15 +113,16 @@ def _sources(
         figure = metric_of(scores.metrics[name]).name or scores.metrics[name]
         own = task_gains(scores, name, group)
         foreign = {key: gain for key, gain in own.items() if key[1] not in learned} or own
-        found.append((about.title or capital(about.name), figure, foreign))
+        found.append((name, about.title or capital(about.name), figure, foreign))
     for one in (one for one in retrieval if one.measure.group == group):
         whole = one.held.whole
-        found.append((one.title, whole.figure, measure_gains(one, scores.study)))
-    for title, figure, gains in found:
+        key = one.measure.name or one.task
+        found.append((key, one.title, whole.figure, measure_gains(one, scores.study)))
+    for key, title, figure, gains in found:
         labels = {method for method, _ in gains}
         methods = tuple((k, short(name, group)) for k, name in enumerate(group.methods, 1) if name in labels)
         if methods:
-            yield Source(title, figure, methods), gains
+            yield Source(key, title, figure, methods), gains
 
 
 def task_gains(scores: Scores, name: str, group: Group) -> dict[tuple[str, str], Gain]:
@@ -137,6 +154,7 @@ def _table(study: StudyFolder, group: Group, held: Sequence[tuple[Source, Gains]
     columns = [(gains, group.methods[place - 1]) for source, gains in held for place, _ in source.methods]
     rows = tuple(
         Apart(
+            code,
             spoken_name(code),
             ", ".join(dict.fromkeys(described(part) for part in code.split("+"))),
             study.far(code),
@@ -145,7 +163,9 @@ def _table(study: StudyFolder, group: Group, held: Sequence[tuple[Source, Gains]
         for code in codes
     )
     follows = tuple(_follows([(row.far, row.cells[place]) for row in rows]) for place in range(len(columns)))
-    yield GainTable(group.encoder, group.baseline, tuple(source for source, _ in held), rows, follows)
+    yield GainTable(
+        group.encoder, group.baseline, group.methods, tuple(source for source, _ in held), rows, follows
+    )
 
 
 def _follows(held: Sequence[tuple[float | None, Gain | None]]) -> float | None:

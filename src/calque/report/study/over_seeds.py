@@ -9,10 +9,10 @@ from statistics import fmean
 
 from calque.report.collect import Panel
 from calque.report.study.reading import Group, GroupMeasure, StudyFolder
-from calque.report.study.table import BigTable, Column, Head, RowBlock, SeedScore, StudyRow, short
+from calque.report.study.table import ONE_SEED, BigTable, Column, Head, RowBlock, SeedScore, StudyRow, short
 from calque.report.transfer import MEAN, spread_of
-from calque.report.verdict import HELPED, RAISED, Compared, Contrast, Measured, measured
-from calque.report.words import capital
+from calque.report.verdict import HELPED, RAISED, UNTESTED, Compared, Contrast, Measured, measured
+from calque.report.words import capital, some
 from calque.stats.seeds import Spread
 
 RETRIEVAL = ("word-retrieval", "lexicon", "sentence-retrieval")
@@ -84,6 +84,16 @@ class SeedMeasure:
         found = [after - before for after, before in pairs if after is not None and before is not None]
         return spread_of(found) if found else None
 
+    def lone(self, label: str) -> bool:
+        """Whether a seed changes this method, and one seed of it is all that was measured."""
+        seeds, values = self.measure.drawn.get(label), self._values.values()
+        return bool(seeds) and min(len(seeds or ()), sum(any(k[0] == label for k in v) for v in values)) < 2
+
+    @property
+    def headline(self) -> str:
+        """All in a few words, and what rests on one seed."""
+        return self.held.headline + one_seed([self])
+
     def by_language(self, source: str) -> dict[str, Panel]:
         """Panels by the language that is not the source; those of other pairs are left out."""
         return {
@@ -104,6 +114,17 @@ class SeedMeasure:
     def sure(self, label: str, languages: tuple[str, str] | None) -> bool:
         found = self.contrast(label, languages)
         return found is not None and bool(found.sure)
+
+
+def one_seed(held: Sequence[SeedMeasure]) -> str:
+    """Which of the methods that a sentence is about were tested with one seed of their alignment."""
+    judged = [(one, v.encoder) for one in held for v in one.held.verdicts if v.word != UNTESTED]
+    names = [label for one, label in judged if one.lone(label)]
+    if not names:
+        return ""
+    if len(names) == len(judged):
+        return f", {'each ' if len(names) > 1 else ''}with {ONE_SEED}"
+    return f"; {some(names, len(judged))} with {ONE_SEED}"
 
 
 def measure_title(title: str, one: GroupMeasure) -> str:
@@ -174,6 +195,7 @@ def _head(study: StudyFolder, measures: Sequence[SeedMeasure]) -> Head:
         panel.reading,
         tuple(columns),
         where,
+        panel.metric,
     )
 
 
@@ -189,7 +211,9 @@ def _block(
             for column in head.columns
         )
         if any(cells):
-            rows.append(StudyRow(short(label, group), place, cells, "" if place else "baseline"))
+            alone = any(one is not None and one.lone(label) for one in own)
+            about = "" if place else "baseline"
+            rows.append(StudyRow(short(label, group), place, cells, ONE_SEED if alone else about, label))
     return RowBlock(group.encoder, tuple(rows))
 
 

@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from calque.report.made import flat
 from calque.report.measures import MeasureView, measure_view
 from calque.report.rendering import html_page
 from calque.report.run_shown import RunView, run_view
 from calque.report.shown import Limits
-from calque.report.study.cost import CostTable, cost_table, megabytes
-from calque.report.study.gains import GainTable, Split, gain_tables, split
-from calque.report.study.over_seeds import SeedMeasure, agreeing, measure_table, measure_title
-from calque.report.study.reading import DONE, FAILED, LEFT_OUT, Cell, GroupMeasure, StudyFolder
-from calque.report.study.retrieval import Beside, beside
-from calque.report.study.table import MOST_PUBLISHED, BigTable, RowBlock, Scores, published_blocks, task_table
-from calque.report.study.told import (
-    Finding,
-    Missing,
-    begun,
-    findings,
-    merged,
-    missing,
-    overall,
-    reason,
-)
+from calque.report.study.content import Content
+from calque.report.study.contrasts import ContrastView
+from calque.report.study.cost import CostTable, megabytes
+from calque.report.study.gains import GainTable, Split
+from calque.report.study.over_seeds import SeedMeasure, measure_title
+from calque.report.study.reading import DONE, FAILED, LEFT_OUT, Cell, StudyFolder
+from calque.report.study.repeat import Repeating, repeating
+from calque.report.study.retrieval import Beside
+from calque.report.study.table import MOST_PUBLISHED, BigTable, RowBlock, Scores
+from calque.report.study.told import Finding, Missing, begun, merged, missing, overall, reason
 from calque.report.transfer import spoken_name
 from calque.report.transfer_shown import MOST_LETTERS, TESTS, ComparisonView, TaskView, comparison_view
-from calque.report.verdict import Measured, measured
 from calque.report.words import capital, listed
 
 #: A page that can still be sent by mail; letters up to which what a study is about can be its title.
@@ -57,6 +48,7 @@ class MeasureFold:
     about: str
     view: RunView
     seeds: tuple[int, ...]
+    alone: str
 
 
 @dataclass(frozen=True)
@@ -74,15 +66,17 @@ class StudyView:
     tables: tuple[BigTable, ...]
     published: tuple[RowBlock, ...]
     published_tables: tuple[BigTable, ...]
+    contrasts: tuple[ContrastView, ...]
     tasks: tuple[tuple[str, tuple[GroupTask, ...]], ...]
     gains: tuple[GainTable, ...]
     split: Split | None
     beside: Beside | None
     measure_tables: tuple[BigTable, ...]
+    alone: str
     measures: tuple[MeasureFold, ...]
     lean: bool
     cost: CostTable
-    command: str
+    repeating: Repeating
     environment: tuple[tuple[str, str], ...]
     cells: tuple[tuple[Cell, str, str, str], ...]
     markdown: str
@@ -110,20 +104,12 @@ def render_study(study: StudyFolder) -> str:
         limits, lean = limits.halved() if lean else limits, True
 
 
-class _Made:
-    """What does not depend on how much is shown, computed once."""
+class _Made(Content):
+    """A study's parts, and single measures as pages show them."""
 
     def __init__(self, study: StudyFolder) -> None:
-        self.study, self.scores = study, Scores(study)
+        super().__init__(study)
         self._views: dict[tuple[int, bool], tuple[MeasureView, ...]] = {}
-
-    @cached_property
-    def runs(self) -> tuple[tuple[GroupMeasure, tuple[Measured, ...]], ...]:
-        return tuple((one, measured(one.first)) for one in self.study.measures)
-
-    @cached_property
-    def measures(self) -> tuple[SeedMeasure, ...]:
-        return tuple(SeedMeasure(one, found) for one, own in self.runs for found in agreeing(one, own))
 
     @property
     def figures(self) -> int:
@@ -131,30 +117,9 @@ class _Made:
         panels = [panel for one in self.study.measures for panel in one.first.panels]
         return sum(len(panel.layers) * len(panel.encoders) for panel in panels)
 
-    @cached_property
-    def findings(self) -> tuple[Finding, ...]:
-        return findings(self.scores, self.measures)
-
-    @cached_property
-    def gains(self) -> tuple[GainTable, ...]:
-        retrieval = [one for one in self.measures if one.retrieval]
-        return tuple(gain_tables(self.scores, retrieval))
-
-    @cached_property
-    def beside(self) -> Beside | None:
-        return beside(self.scores, self.measures)
-
-    @cached_property
-    def tables(self) -> tuple[BigTable, BigTable]:
-        return task_table(self.scores), measure_table(self.study, self.measures)
-
-    @cached_property
-    def published(self) -> tuple[RowBlock, ...]:
-        return published_blocks(self.scores, self.tables[0].heads)
-
     def view(self, limits: Limits, *, lean: bool) -> StudyView:
         """All that the page shows, at most so much of each kind."""
-        study, (tasks, measures) = self.study, self.tables
+        study, tasks = self.study, self.tasks
         inside = study.paper is not None and sum(len(one.rows) for one in self.published) <= MOST_PUBLISHED
         whole = merged(study)
         return StudyView(
@@ -165,25 +130,27 @@ class _Made:
             whole.notes if whole else (),
             missing(study),
             self.findings,
-            _test(study),
+            " ".join(filter(None, (_test(study), self.corrections))),
             tasks.cut(self.published if inside else ()),
             self.published,
             () if inside else BigTable(tasks.heads, ()).cut(self.published),
+            self.contrasts,
             tuple(self._tasks(limits)),
             self.gains,
-            split(self.scores),
+            self.split,
             self.beside,
-            measures.cut(),
+            self.measured.cut(),
+            _alone(self.measures),
             tuple(self._folds(limits, lean=lean)),
             lean,
-            cost_table(study),
-            f"calque study recipe.toml --out {shlex.quote(study.name)}",
+            self.cost,
+            repeating(study),
             tuple((name, str(value)) for name, value in flat(study.environment)),
             tuple(
                 (cell, _STATES.get(cell.status, "untested"), megabytes(cell.memory), reason(study, cell))
                 for cell in study.cells
             ),
-            _markdown([one for one in (tasks, measures) if one.blocks]),
+            _markdown([one for one in (tasks, self.measured) if one.blocks]),
         )
 
     def _tasks(self, limits: Limits) -> list[tuple[str, tuple[GroupTask, ...]]]:
@@ -204,8 +171,9 @@ class _Made:
             many = f", {one.group.encoder}" if len(self.study.groups) > 1 else ""
             agreed = next((held for held in self.measures if held.measure is one), None)
             title = agreed.title if agreed else measure_title(view.title, one)
-            about = begun(agreed.held.headline, self.study) if agreed else ""
-            found.append(MeasureFold(f"{title}{many}", about, view, tuple(one.seeds)))
+            about = begun(agreed.headline, self.study) if agreed else ""
+            alone = _alone([agreed] if agreed else [])
+            found.append(MeasureFold(f"{title}{many}", about, view, tuple(one.seeds), alone))
         return found
 
 
@@ -255,6 +223,12 @@ def _test(study: StudyFolder) -> str:
     varies = dict.fromkeys(one.held.varies for one in study.comparisons)
     told = [TESTS.get(name, name) for name in tests]
     return " ".join([*told, *(f"A seed varies {capital(one)[:1].lower()}{one[1:]}." for one in varies)])
+
+
+def _alone(measures: Sequence[SeedMeasure]) -> str:
+    """Which methods were aligned with one seed where another would give other figures."""
+    names = [label for one in measures for label in one.measure.group.methods if one.lone(label)]
+    return listed(list(dict.fromkeys(names)))
 
 
 def _markdown(tables: Sequence[BigTable]) -> str:

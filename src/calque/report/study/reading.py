@@ -74,6 +74,14 @@ class Group:
     def labels(self) -> tuple[str, ...]:
         return (self.baseline, *self.methods)
 
+    def label_of(self, cell: Cell) -> str | None:
+        """Whom of this group a cell is about; one that names no method is about the encoder as it is."""
+        told = cell.axes.get("method") or self.baseline
+        if told in self.labels and cell.axes.get("encoder", self.encoder) in (self.encoder, told):
+            return told
+        named = f"{cell.axes.get('encoder', '')} {told}"
+        return named if named in self.labels else None
+
 
 @dataclass(frozen=True)
 class Method:
@@ -91,25 +99,31 @@ class Method:
 
 @dataclass(frozen=True)
 class GroupComparison:
-    """What `calque compare` found of a group: corrected p below `level` counts."""
+    """What `calque compare` found of a group: corrected p below `level` counts.
+
+    `against` is set where others are compared with one of its methods, and not with its baseline.
+    """
 
     group: Group
     held: Comparison
     level: float
     paired: bool
+    against: bool = False
 
 
 @dataclass(frozen=True)
 class GroupMeasure:
     """What one measure found of a group, with every seed.
 
-    `name` is what the study calls it where it takes one measure in several ways.
+    `name` is what the study calls it where it takes one measure in several ways. `drawn` are the seeds that
+    methods were aligned with which a seed changes.
     """
 
     group: Group
     verb: str
     name: str
     runs: Mapping[int, Run]
+    drawn: Mapping[str, frozenset[int]] = field(default_factory=dict)
 
     @property
     def first(self) -> Run:
@@ -133,7 +147,8 @@ class GroupMeasure:
 class StudyFolder:
     """All that a study says. What is not there yet is empty.
 
-    `tasks` says of every task whether its tests are translations, None where that is not known.
+    `tasks` says of every task, by the study's name for it, whether its tests are translations, None where
+    that is not known. `base` is the folder that the recipe's relative paths begin at, seen from this one.
     """
 
     folder: Path
@@ -149,6 +164,7 @@ class StudyFolder:
     environment: Mapping[str, Any] = field(default_factory=dict)
     cost: Mapping[str, Any] = field(default_factory=dict)
     finished: Mapping[str, Any] | None = None
+    base: str | None = None
 
     @property
     def name(self) -> str:
@@ -220,22 +236,38 @@ class StudyFolder:
 
     def translated(self, name: str) -> bool | None:
         """Whether the tests of a task are translations."""
-        return self.tasks.get(name, self.tasks.get(self.kinds.get(name, name)))
+        kind = self.kinds.get(name, name)
+        if name in self.tasks or kind in self.kinds:
+            return self.tasks.get(name)
+        return self.tasks.get(kind)
 
     @cached_property
     def comparisons(self) -> tuple[GroupComparison, ...]:
         """What was compared, in the order of groups; a group has several where a task is there twice."""
+        return tuple(one for one in self._compared if not one.against)
+
+    @cached_property
+    def contrasts(self) -> tuple[GroupComparison, ...]:
+        """Methods that were compared with another method, in the order of groups and their methods."""
+        found = [one for one in self._compared if one.against]
+        return tuple(sorted(found, key=lambda one: self.labels.index(one.held.baseline)))
+
+    @cached_property
+    def _compared(self) -> tuple[GroupComparison, ...]:
         found = [one for cell, folder in self.done(COMPARE) if (one := self._comparison(cell, folder))]
         return tuple(sorted(found, key=lambda one: self.groups.index(one.group)))
 
     def _comparison(self, cell: Cell, folder: Path) -> GroupComparison | None:
         run = collect(folder)
-        group = next(
-            (g for g in self.groups if run.comparison and g.baseline == run.comparison.baseline), None
-        )
-        if run.comparison is None or group is None:
+        if run.comparison is None:
             return None
         told, names = run.comparison, self._names(cell)
+        against = "against" in cell.axes
+        group = next(
+            (g for g in self.groups if told.baseline in (g.methods if against else (g.baseline,))), None
+        )
+        if group is None:
+            return None
         order = self.by_distance(told.languages)
         near = sorted(told.rows, key=lambda row: order.index(row.language))
         rows, tasks = (
@@ -245,7 +277,7 @@ class StudyFolder:
         level = run.recipe.get("level", ALPHA)
         level = level if isinstance(level, int | float) else ALPHA
         paired = bool(run.recipe.get("paired_seeds"))
-        return GroupComparison(group, replace(told, rows=rows, tasks=tasks), level, paired)
+        return GroupComparison(group, replace(told, rows=rows, tasks=tasks), level, paired, against)
 
     def _names(self, compare: Cell) -> dict[str, str]:
         """What the study calls the tasks of a comparison, which knows them by what they are."""
@@ -256,6 +288,20 @@ class StudyFolder:
     # ------------------------------------------------------------------------------------ measures
 
     @cached_property
+    def _drawn(self) -> dict[str, frozenset[int]]:
+        """By method the seeds that it was aligned with, where a seed changes it."""
+        aligned = {one.key: one for one in self.of_status(DONE) if one.verb == ALIGN and one.seed is not None}
+        found: dict[str, set[int]] = {}
+        for cell in self.of_status(DONE):
+            # Methods that differ in a task only share an alignment, which has the name of the first.
+            keys = [cell.key] if cell.verb == ALIGN else cell.needs if cell.verb == TRANSFER else ()
+            seeds = {seed for key in keys if key in aligned and (seed := aligned[key].seed) is not None}
+            labels = [label for group in self.groups if (label := group.label_of(cell))] if seeds else []
+            for label in labels:
+                found.setdefault(label, set()).update(seeds)
+        return {label: frozenset(seeds) for label, seeds in found.items()}
+
+    @cached_property
     def measures(self) -> tuple[GroupMeasure, ...]:
         """One a measure and group: measures in the order in which they are listed, groups in theirs."""
         keyed: dict[tuple[str, str, int], dict[int, list[Path]]] = {}
@@ -263,7 +309,10 @@ class StudyFolder:
             group = self.groups.index(self._group_of(cell, folder))
             own = keyed.setdefault((cell.verb, cell.axes.get("measure", ""), group), {})
             own.setdefault(cell.seed or 0, []).append(folder)
-        made = [_measure(verb, name, self.groups[place], held) for (verb, name, place), held in keyed.items()]
+        made = [
+            replace(_measure(verb, name, self.groups[place], held), drawn=self._drawn)
+            for (verb, name, place), held in keyed.items()
+        ]
         return tuple(sorted(made, key=lambda one: (*_rank(one), self.groups.index(one.group))))
 
     def _group_of(self, cell: Cell, folder: Path) -> Group:
@@ -333,6 +382,7 @@ def read_study(folder: Path) -> StudyFolder:
             mapping(folder / "environment.json"),
             cost,
             finished(folder),
+            None if held.get("base") is None else str(held["base"]),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise BadInput(f"does not fit: {error!r}", where=path, remedy="run the study again") from None

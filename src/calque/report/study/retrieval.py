@@ -20,12 +20,43 @@ ROUNDS = 1000
 
 
 @dataclass(frozen=True)
+class Spot:
+    """A method in a language: its figures on the measure and on a task, as they are and as they are drawn."""
+
+    task: str
+    about: str
+    label: str
+    language: str
+    measured: float
+    reached: float
+    scales: tuple[float, float]
+
+    @property
+    def x(self) -> float:
+        return self.measured * self.scales[0]
+
+    @property
+    def y(self) -> float:
+        return self.reached * self.scales[1]
+
+
+@dataclass(frozen=True)
+class Points:
+    """A picture of two figures, and the points in it."""
+
+    title: str
+    names: tuple[str, str]
+    spots: tuple[Spot, ...]
+    view: ScatterView
+
+
+@dataclass(frozen=True)
 class Beside:
     """Gains against gains where methods were compared, and scores against scores."""
 
     measure: str
-    gains: ScatterView | None
-    scores: ScatterView | None
+    gains: Points | None
+    scores: Points | None
 
 
 def beside(scores: Scores, measures: Sequence[SeedMeasure]) -> Beside | None:
@@ -50,18 +81,7 @@ def beside(scores: Scores, measures: Sequence[SeedMeasure]) -> Beside | None:
     return Beside(own[0].held.whole.activity, gains, both) if gains or both else None
 
 
-@dataclass(frozen=True)
-class _Spot:
-    """A method in a language: its figures on the measure and on a task."""
-
-    x: float
-    y: float
-    task: str
-    label: str
-    language: str
-
-
-def _gains(scores: Scores, measures: Sequence[SeedMeasure]) -> Iterator[_Spot]:
+def _gains(scores: Scores, measures: Sequence[SeedMeasure]) -> Iterator[Spot]:
     for one in measures:
         found = measure_gains(one, scores.study)
         for name in scores.study.kinds:
@@ -69,10 +89,12 @@ def _gains(scores: Scores, measures: Sequence[SeedMeasure]) -> Iterator[_Spot]:
             for (method, code), gain in task_gains(scores, name, one.measure.group).items():
                 other: Gain | None = found.get((method, code))
                 if other is not None and code not in learned:
-                    yield _Spot(other.points, gain.points, scores.about(name).name, method, code)
+                    scales = (other.reading.scale, gain.reading.scale)
+                    about = scores.about(name).name
+                    yield Spot(name, about, method, code, other.value, gain.value, scales)
 
 
-def _scores(scores: Scores, measures: Sequence[SeedMeasure]) -> Iterator[_Spot]:
+def _scores(scores: Scores, measures: Sequence[SeedMeasure]) -> Iterator[Spot]:
     for one in measures:
         for label in one.measure.group.labels:
             for code, panel in one.by_language(scores.study.source).items():
@@ -80,22 +102,22 @@ def _scores(scores: Scores, measures: Sequence[SeedMeasure]) -> Iterator[_Spot]:
                 for name in scores.study.kinds:
                     figure = scores.figure(name, label, code)
                     if x is not None and figure is not None and code not in scores.learned_in(name):
-                        y = 100 * figure.spread.mean
-                        yield _Spot(x.mean * panel.reading.scale, y, scores.about(name).name, label, code)
+                        about, scales = scores.about(name).name, (panel.reading.scale, 100.0)
+                        yield Spot(name, about, label, code, x.mean, figure.spread.mean, scales)
 
 
-def _drawn(anchor: str, title: str, names: tuple[str, str], spots: Sequence[_Spot]) -> ScatterView | None:
+def _drawn(anchor: str, title: str, names: tuple[str, str], spots: Sequence[Spot]) -> Points | None:
     """The picture, with the rank correlation of all points and of every task's."""
     if len(spots) < 2:
         return None
-    tasks = list(dict.fromkeys(spot.task for spot in spots))
+    tasks = list(dict.fromkeys(spot.about for spot in spots))
     several = len(tasks) > 1
     dots = tuple(
         Dot(
             spot.x,
             spot.y,
             f"{spot.label}, {spoken_name(spot.language)}",
-            spot.task if several else spot.label,
+            spot.about if several else spot.label,
             f"{spot.language}, {spot.label}",
         )
         for spot in spots
@@ -103,13 +125,13 @@ def _drawn(anchor: str, title: str, names: tuple[str, str], spots: Sequence[_Spo
     whole = plane(Scatter(title, *names, dots, ()))
     told = [f"{task}: {line}" for task in tasks if (line := _correlated(spots, task))]
     told = told if several else [line.partition(": ")[2] for line in told]
-    return ScatterView(
-        whole, f"beside-{anchor}", draw_scatter(whole, f"beside-{anchor}"), tuple(map(capital, told))
-    )
+    own = f"beside-{anchor}"
+    view = ScatterView(whole, own, draw_scatter(whole, own), tuple(map(capital, told)))
+    return Points(title, names, tuple(spots), view)
 
 
-def _correlated(spots: Sequence[_Spot], task: str) -> str:
-    own = [(exactly(spot.x), exactly(spot.y)) for spot in spots if spot.task == task]
+def _correlated(spots: Sequence[Spot], task: str) -> str:
+    own = [(exactly(spot.x), exactly(spot.y)) for spot in spots if spot.about == task]
     if not telling(own):
         return ""
     found = spearman(*zip(*own, strict=True), rounds=ROUNDS)

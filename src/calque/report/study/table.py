@@ -17,6 +17,8 @@ from calque.report.written import Block, Figure, Written
 from calque.stats.seeds import Spread
 
 T = TypeVar("T")
+#: What a figure must be read with that another seed would change.
+ONE_SEED = "one seed of the alignment"
 #: Published rows up to which they stand in the table itself, columns that paper has room for, and rows above
 #: which a table scrolls by itself.
 MOST_PUBLISHED, MOST_COLUMNS, MOST_ROWS = 12, 21, 40
@@ -48,6 +50,7 @@ class Head:
     reading: Metric
     columns: tuple[Column, ...]
     about: str = ""
+    metric: str = ""
 
 
 @dataclass(frozen=True)
@@ -67,12 +70,16 @@ class SeedScore:
 
 @dataclass(frozen=True)
 class StudyRow:
-    """An encoder or a method: a figure a column, None where there is none. `place` gives its colour."""
+    """An encoder or a method: a figure a column, None where there is none. `place` gives its colour.
+
+    `name` is the whole label, where the encoder's name stands above.
+    """
 
     label: str
     place: int | None
     cells: tuple[SeedScore | None, ...]
     about: str = ""
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -127,11 +134,19 @@ class BigTable:
         return tuple(one for one in made if one.blocks)
 
     def written(self) -> Block:
-        """For a text file: a row a method, a column a task and language."""
+        """For a text file: a row a method, after its block where there are several; a column a language."""
         columns = [(head.key, one.name) for head in self.heads for one in head.columns]
-        body = tuple((row.label, *map(_written, row.cells)) for block in self.blocks for row in block.rows)
+        many = len(self.blocks) > 1
+        body = tuple(
+            (*([block.title] if many else []), row.label, *map(_written, row.cells))
+            for block in self.blocks
+            for row in block.rows
+        )
         heading = f"{self.names}: mean ± standard deviation over seeds"
-        return Block("study", heading, ("", *(f"{key}, {name}" for key, name in columns)), body)
+        head = (*([""] if many else []), "", *(f"{key}, {name}" for key, name in columns))
+        notes = (f"{row.name or row.label}: {row.about}" for block in self.blocks for row in block.rows)
+        told = tuple(note for note in notes if note.endswith(ONE_SEED))
+        return Block("study", heading, head, body, told)
 
 
 def evenly(held: Sequence[T], sizes: Sequence[int], most: int) -> list[list[T]]:
@@ -165,7 +180,7 @@ def _some(blocks: Sequence[RowBlock], places: Sequence[int]) -> tuple[RowBlock, 
 def _written(cell: SeedScore | None) -> Written:
     if cell is None:
         return "–"
-    mark = MARKS.get(cell.mark, "") + ("*" if cell.sure else "")
+    mark = MARKS.get(cell.mark, "") + ("*" if cell.sure else "") + cell.printed
     return (Figure(shown_spread(cell.spread).replace("%", ""), mark, mark),)
 
 
@@ -240,7 +255,8 @@ def _head(scores: Scores, name: str) -> Head:
     if len(foreign) > 1:
         columns.append(Column(MEAN, f"of {len(foreign)}"))
     figure = reading.name or scores.metrics[name]
-    return Head(name, about.title or capital(about.name), figure, reading, tuple(columns))
+    title = about.title or capital(about.name)
+    return Head(name, title, figure, reading, tuple(columns), metric=scores.metrics[name])
 
 
 def _block(scores: Scores, group: Group, heads: Sequence[Head]) -> RowBlock:
@@ -250,7 +266,7 @@ def _block(scores: Scores, group: Group, heads: Sequence[Head]) -> RowBlock:
             scores.figure(head.key, label, column.language) for head in heads for column in head.columns
         )
         if any(cells):
-            rows.append(StudyRow(short(label, group), place, cells, "" if place else "baseline"))
+            rows.append(StudyRow(short(label, group), place, cells, "" if place else "baseline", label))
     return RowBlock(group.encoder, tuple(rows))
 
 

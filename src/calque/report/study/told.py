@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from calque.report.measures import Judged, cards
-from calque.report.study.over_seeds import SeedMeasure, seed_measures
-from calque.report.study.reading import DONE, FAILED, LEFT_OUT, Cell, StudyFolder
-from calque.report.study.table import Scores
+from calque.report.study.over_seeds import SeedMeasure, one_seed, seed_measures
+from calque.report.study.reading import DONE, FAILED, LEFT_OUT, Cell, GroupComparison, StudyFolder
+from calque.report.study.table import ONE_SEED, Scores
 from calque.report.tasks import Metric, metric_of
 from calque.report.transfer import (
     HELPED,
@@ -91,7 +91,7 @@ def overall(study: StudyFolder, measures: Sequence[SeedMeasure]) -> str:
     if not measures:
         return "Nothing was measured yet" if study.waiting or not study.of_status(DONE) else "No figures"
     first = [one for one in measures if one.task == measures[0].task]
-    return "; ".join(dict.fromkeys(one.held.headline for one in first))
+    return "; ".join(dict.fromkeys(one.headline for one in first))
 
 
 def begun(text: str, study: StudyFolder) -> str:
@@ -102,11 +102,20 @@ def begun(text: str, study: StudyFolder) -> str:
 
 def worded(text: str, study: StudyFolder) -> str:
     """Methods helped or hurt; of encoders beside each other one did better or worse."""
-    return _HELPED.sub(lambda found: _BETTER[found[0]], text) if study.noun == "encoder" else text
+    return better(text, "encoders") if study.noun == "encoder" else text
 
 
-_BETTER = {"helped": "did better", "hurt": "did worse", "methods": "encoders"}
-_HELPED = re.compile(rf"\b({'|'.join(_BETTER)})\b")
+def better(text: str, what: str = "methods") -> str:
+    """What is beside another of its kind did better or worse.
+
+    >>> better("weak helped in German; hurt in Hindi")
+    'weak did better in German; did worse in Hindi'
+    """
+    return _HELPED.sub(lambda found: {**_BETTER, "methods": what}[found[0]], text)
+
+
+_BETTER = {"helped": "did better", "hurt": "did worse"}
+_HELPED = re.compile(rf"\b({'|'.join(_BETTER)}|methods)\b")
 
 
 # ----------------------------------------------------------------------------------------------- tasks
@@ -120,7 +129,8 @@ def task_findings(scores: Scores) -> Iterator[Finding]:
         title = about.title or capital(about.name)
         rows = [row for row in whole.tasks if row.task == name] if whole else []
         if rows:
-            yield _compared(scores, title, rows)
+            every = (row for (task, *_), row in scores.contrasts.items() if task == name)
+            yield _compared(scores.study, title, rows, every, scores.learned_in(name))
             continue
         yield Finding(title, _figure(scores, name), "untested", _reached(scores, name), ())
 
@@ -142,19 +152,38 @@ def _reached(scores: Scores, name: str) -> str:
     return f"{capital(_figure(scores, name))} {where}: {', '.join(told) or 'none'}. Nothing was compared."
 
 
-def _compared(scores: Scores, title: str, rows: Sequence[Contrasted]) -> Finding:
-    learned = scores.learned_in(rows[0].task)
-    single = {
-        row.method: [
-            one
-            for (task, method, code), one in scores.contrasts.items()
-            if (task, method) == (row.task, row.method) and code not in learned and one is not row
-        ]
-        for row in rows
-    }
-    lines = tuple(_line(scores, row, single[row.method]) for row in rows)
+def _compared(
+    study: StudyFolder,
+    title: str,
+    rows: Sequence[Contrasted],
+    every: Iterable[Contrasted],
+    learned: Collection[str],
+) -> Finding:
+    """What was found on average, and in single languages that are not those of the training data."""
+    single: dict[str, list[Contrasted]] = {row.method: [] for row in rows}
+    for one in every:
+        if one.method in single and one.language != MEAN and one.language not in learned:
+            single[one.method].append(one)
+    lines = tuple(_line(study, row, single[row.method]) for row in rows)
     figure = rows[0].reading.name or rows[0].metric
     return Finding(title, figure, kind_of([line.kind for line in lines]), task_sentence(rows, single), lines)
+
+
+def contrast_findings(one: GroupComparison, study: StudyFolder) -> Iterator[Finding]:
+    """What methods have over another method: one a task."""
+    for name in one.held.names:
+        rows = [row for row in one.held.tasks if row.task == name]
+        if rows:
+            title = f"{rows[0].about.title or capital(rows[0].about.name)}, against {one.held.baseline}"
+            every = [row for row in one.held.rows if row.task == name]
+            found = _compared(study, title, rows, every, one.held.trained)
+            lines = tuple(
+                replace(line, word=better(line.word), sure=tuple(map(better, line.sure)))
+                for line in found.lines
+            )
+            sentence = better(found.sentence)
+            told = sentence if sentence.startswith(study.labels) else capital(sentence)
+            yield replace(found, sentence=told, lines=lines)
 
 
 def kind_of(kinds: Sequence[str]) -> str:
@@ -236,8 +265,8 @@ def _named(rows: Sequence[Contrasted]) -> str:
     return listed([f"{spoken_name(row.language)} ({signed(row.difference, row.reading)})" for row in rows])
 
 
-def _line(scores: Scores, row: Contrasted, single: Sequence[Contrasted]) -> Line:
-    found, place = found_of(row), place_in(scores.study, row.method)
+def _line(study: StudyFolder, row: Contrasted, single: Sequence[Contrasted]) -> Line:
+    found, place = found_of(row), place_in(study, row.method)
     told = [f"{found.figures}; {found.sure[0]}" if found.sure else found.figures]
     if len(single) > 1:
         told.append(capital(_languages(single)))
@@ -263,8 +292,14 @@ def findings(scores: Scores, measures: Sequence[SeedMeasure]) -> tuple[Finding, 
 
 
 def finding_lines(study: StudyFolder) -> list[str]:
-    """What a study found, a line a task or measure."""
-    return [f"{one.title}: {one.sentence}" for one in findings(Scores(study), seed_measures(study))]
+    """What a study found, a line a task or measure; then what methods have over each other."""
+    return told_lines(study, findings(Scores(study), seed_measures(study)))
+
+
+def told_lines(study: StudyFolder, found: Sequence[Finding]) -> list[str]:
+    """Findings as lines, with those on methods beside each other."""
+    beside = [finding for one in study.contrasts for finding in contrast_findings(one, study)]
+    return [f"{one.title}: {one.sentence}" for one in (*found, *beside)]
 
 
 def measure_findings(measures: Sequence[SeedMeasure]) -> Iterator[Finding]:
@@ -288,7 +323,7 @@ def _sentence(held: Sequence[SeedMeasure], found: Sequence[Verdict]) -> str:
         return "; ".join(dict.fromkeys(one.held.headline for one in held)) + "."
     sure = [verdict.telling.p for verdict in found if verdict.telling.p is not None and verdict.telling.sure]
     how = f" ({p_value(max(sure)).replace('=', '≤' if len(sure) > 1 else '=')} after Holm)" if sure else ""
-    return f"{all_told(found)}{_where(held)}{how}."
+    return f"{all_told(found)}{_where(held)}{how}{one_seed(held)}."
 
 
 def _where(held: Sequence[SeedMeasure]) -> str:
@@ -305,7 +340,8 @@ def _measure_line(one: SeedMeasure, card: Judged) -> Line:
         told.append(f"Over {change.seeds} seeds {spread_points(change, one.held.whole.reading)}")
     told += [line.rstrip(".") for line in card.more]
     colour = one.measure.group.labels.index(card.encoder)
-    return Line(card.encoder, colour, card.word.replace(" ", "-"), card.word, card.size, tuple(told))
+    word = f"{card.word}, with {ONE_SEED}" if one.lone(card.encoder) and card.word != UNTESTED else card.word
+    return Line(card.encoder, colour, card.word.replace(" ", "-"), word, card.size, tuple(told))
 
 
 def spread_points(held: Spread, reading: Metric) -> str:
