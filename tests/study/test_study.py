@@ -247,7 +247,11 @@ def test_two_at_once_are_refused(recipe: Path, done: Path) -> None:
 def test_encoders_that_are_made_are_told_by_their_names(tmp_path: Path) -> None:
     cells = [
         Cell.of(verb, name, {"seed": 0, "width": width}, {"encoder": name, "seed": "0"}, "encoders")
-        for verb, name, width in (("pretrain", "small", 8), ("pretrain", "large", 16), ("extend", "longer", 8))
+        for verb, name, width in (
+            ("pretrain", "small", 8),
+            ("pretrain", "large", 16),
+            ("extend", "longer", 8),
+        )
     ]
     for cell in cells:
         folder = tmp_path / "cells" / cell.key

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from calque.cli.common import AsJson, DeviceName, Quiet, app, tell
 from calque.cli.help import RUNNING, Verb
@@ -75,40 +76,34 @@ def study_command(
 
     Nothing is computed twice: run it again to go on, or after a change to compute what depends on it.
     """
-    from calque.study import plan_study, prune_study, study
-    from calque.study.workers import worker_count
+    from calque.study import study
+    from calque.study.workers import check_workers
 
-    given: dict[str, Any] = {"out": out, "changes": changes or (), "smoke": smoke}
+    check_workers(workers, address, gpus)
+    asked: dict[str, Any] = {"given": recipe, "out": out, "changes": changes or (), "smoke": smoke}
     if prune:
-        left = prune_study(recipe, **given, dry_run=dry_run)
-        size = sum(one.size for one in left)
-        record = {"removed": not dry_run, "bytes": size, "cells": [asdict(one) for one in left]}
-        lines = [f"{one.key}  {one.size / 1e6:,.1f} MB" for one in left]
-        told = "would be removed" if dry_run else "removed"
-        tell(
-            quiet,
-            as_json,
-            record,
-            *lines,
-            f"{len(left)} cells of earlier settings {told}, {size / 1e6:,.1f} MB",
-        )
+        tell(quiet, as_json, *_pruned(asked, dry_run))
         return
-    worker_count(workers)
     if dry_run:
-        planned = plan_study(recipe, **given)
-        tell(quiet, as_json, _planned(planned), *_plan_lines(planned))
+        tell(quiet, as_json, *_planned(asked, workers))
         return
-    how: dict[str, Any] = {
-        "workers": workers,
-        "threads": threads,
-        "address": address,
-        "gpus": gpus,
-        "device": device,
-    }
-    run = study(recipe, **given, **how, show=not quiet and not as_json)
+    how: dict[str, Any] = {"workers": workers, "threads": threads, "address": address, "gpus": gpus}
+    run = study(**asked, **how, device=device, show=not quiet and not as_json)
     tell(quiet, as_json, _record(run), *_lines(run))
     if run.failed:
         raise typer.Exit(1)
+
+
+def _pruned(asked: Mapping[str, Any], dry_run: bool) -> Iterator[Any]:
+    """Remove cells that no setting names any more, or list them: a record, then lines."""
+    from calque.study import prune_study
+
+    left = prune_study(**asked, dry_run=dry_run)
+    size = sum(one.size for one in left)
+    yield {"removed": not dry_run, "bytes": size, "cells": [asdict(one) for one in left]}
+    yield from (f"{one.key}  {one.size / 1e6:,.1f} MB" for one in left)
+    told = "would be removed" if dry_run else "removed"
+    yield f"{len(left)} cells of earlier settings {told}, {size / 1e6:,.1f} MB"
 
 
 @app.command("check", cls=Verb)
@@ -137,43 +132,65 @@ def check_command(
     tell(quiet, as_json, {"cells": dict(counts), "missing": list(plan.missing)}, *lines)
 
 
-def _planned(planned: Planned) -> dict[str, Any]:
+def _planned(asked: Mapping[str, Any], workers: str) -> Iterator[Any]:
+    """What would be computed, and about how long it takes: a record, then a table and a line."""
+    from calque.study import plan_study
+
+    planned = plan_study(**asked)
+    left = _left(planned, workers)
+    yield {"cells": [_planned_cell(key, planned) for key in planned.plan.cells], "left": left}
+    yield _plan_table(planned)
+    told = f"{len(planned.plan.cells)} cells, {len(planned.standing)} of them there already"
+    yield told + (f"; {left['cells']} to compute: {_estimate(left)}" if left["cells"] else "")
+
+
+def _planned_cell(key: str, planned: Planned) -> dict[str, Any]:
+    cell = planned.plan.cells[key]
     return {
-        "cells": [
-            {
-                "key": key,
-                "verb": cell.verb,
-                "title": cell.title,
-                "axes": dict(cell.axes),
-                "standing": key in planned.standing,
-                "seconds": planned.seconds[key],
-            }
-            for key, cell in planned.plan.cells.items()
-        ]
+        "key": key,
+        "verb": cell.verb,
+        "title": cell.title,
+        "axes": dict(cell.axes),
+        "standing": key in planned.standing,
+        "seconds": planned.seconds[key],
     }
 
 
-def _plan_lines(planned: Planned) -> Iterator[Any]:
+def _plan_table(planned: Planned) -> Table:
     from calque.progress import duration
 
     table = Table("verb", "cell", "", "about", box=None)
     for key, cell in planned.plan.cells.items():
         seconds = planned.seconds[key]
         about = "" if seconds is None else duration(seconds)
-        table.add_row(cell.verb, cell.title, "stands" if key in planned.standing else "", about)
-    yield table
-    left = [planned.seconds[key] for key in planned.plan.cells if key not in planned.standing]
-    known = [one for one in left if one is not None]
-    told = f"{len(planned.plan.cells)} cells, {len(planned.standing)} of them there already"
-    if left:
-        unknown = len(left) - len(known)
-        whole = (
-            f"about {duration(sum(known))} one after the other" if known else "no cell like them has been run"
-        )
-        told += f"; {len(left)} to compute: {whole}" + (
-            f", and {unknown} of a kind not run yet" if known and unknown else ""
-        )
-    yield told
+        stands = "stands" if key in planned.standing else ""
+        table.add_row(cell.verb, Text(cell.title), stands, about)
+    return table
+
+
+def _left(planned: Planned, workers: str) -> dict[str, Any]:
+    """What is to compute: seconds of cells one after the other, and by the workers, where it is known."""
+    from calque.study.board import elapsed
+    from calque.study.workers import worker_count
+
+    left = [key for key in planned.plan.cells if key not in planned.standing]
+    known = {key: seconds for key in left if (seconds := planned.seconds[key]) is not None}
+    found: dict[str, Any] = {"cells": len(left), "unknown": len(left) - len(known)}
+    found["seconds"] = sum(known.values()) if known else None
+    if known and (count := worker_count(workers)) > 1:
+        found |= {"workers": count, "elapsed": elapsed(planned.plan.cells, known, count)}
+    return found
+
+
+def _estimate(left: Mapping[str, Any]) -> str:
+    from calque.progress import duration
+
+    if left["seconds"] is None:
+        return "no cell like them has been run"
+    told = f"about {duration(left['seconds'])} one after the other"
+    if "workers" in left:
+        told += f", {duration(left['elapsed'])} with {left['workers']} workers"
+    return told + (f", and {left['unknown']} of a kind not run yet" if left["unknown"] else "")
 
 
 def _record(run: StudyRun) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from calque.errors import BadSetting
 from calque.files import FINISHED, read_json, text_digest, write_json, write_text
 from calque.locks import locked, sweep_all
 from calque.pipeline.runs import environment
-from calque.progress import say
+from calque.progress import say, shown
 from calque.report.page import write_page
 from calque.study.board import Board
 from calque.study.cells import CELLS, Cell
@@ -139,7 +139,9 @@ def study(
     ready(loaded)
     with locked(folder, "this study"):
         claim(folder)
-        asked = Asked(folder.resolve(), chosen_threads(folder, kind, threads), device, gpus)
+        with shown(show):
+            chosen = chosen_threads(folder, kind, threads)
+        asked = Asked(folder.resolve(), chosen, device, gpus)
         job = _Job(loaded, asked, Board(show))
         return job.run(make_workers(kind, asked, address))
 
@@ -154,8 +156,8 @@ def chosen_threads(folder: Path, workers: str, given: int | None) -> int:
     if given is None and len(before) == 1:
         return before[0]
     if given is not None and before and before != [given]:
-        told = " and ".join(map(str, before))
-        say(f"cells with {told} threads stand here; those with {given} may differ from theirs in last digits")
+        told = f"{' and '.join(map(str, before))} thread{'s' * (before != [1])}"
+        say(f"cells with {told} stand here; those with {given} may differ from theirs in last digits")
     alone = 1 if workers == "ray" else max(1, (os.cpu_count() or 1) // worker_count(workers))
     return given or alone
 

@@ -1,6 +1,9 @@
 """A study tried out in a minute: every dataset replaced by files of the invented universe, every encoder by a
 tiny one, every training cut to a few steps. What it says is nothing; that it runs is all.
 
+Files have the form of those that they stand for, as names and `format` tell it: two line by line stay two,
+columns stay columns, so that the same readers read them. Rows of a dataset (`hf:…`) cannot be had without the
+hub; a file of what they hold is the nearest: of a bitext two columns, of a task what `write_tasks` writes.
 Every encoder, method, task and measure is there. Of the rest of the matrix only a part is: two seeds, two
 sizes of bitext, and as few languages as every table has one of, but two at least.
 """
@@ -28,6 +31,7 @@ from calque.recipe import Recipe
 from calque.study.recipe import LoadedStudy, StudyRecipe
 from calque.text.conllu import read_conllu
 from calque.text.world import write_tasks, write_world
+from calque.text.world.forms import bitext_names, form_of, text_name, write_forms
 
 WIDTH = 16
 TINY_ENCODER: dict[str, Any] = {
@@ -35,7 +39,8 @@ TINY_ENCODER: dict[str, Any] = {
     "evaluate_every": 1,
 }  # fmt: skip
 FEW_STEPS = {"steps": 2, "epochs": 1, "batch": 4, "warmup": 0.1, "accumulate": 1, "evaluate_every": 1}
-FEW_ITEMS = {"limit_train": 12, "limit_dev": 4, "limit_test": 6}
+#: Of training data all that `SmokeRecipe.tasks` has: fewer do not have all the labels that others have.
+FEW_ITEMS = {"limit_train": 80, "limit_dev": 4, "limit_test": 6}
 #: Settings of a training that are for large ones.
 LARGE = ("batch_tokens", "max_pairs", "lora", "trim_vocabulary", "precision", "save_every")
 #: What of a pretraining is tried out; text, size and length are not.
@@ -66,6 +71,7 @@ def smoke_world(*, out: str | Path, **settings: Any) -> Path:
             names = {recipe.source: "en"} | {code: _stand_in(i) for i, code in enumerate(recipe.languages)}
             _renamed(made, run.folder, recipe.source, names)
             shutil.rmtree(made)
+            write_forms(run.folder, recipe.source, recipe.languages)
             for code in names:
                 _write_vectors(run.folder / "vectors" / f"{code}.vec", run.folder / "text" / f"{code}.conllu")
             if recipe.tiny:
@@ -154,7 +160,7 @@ def _languages(recipe: StudyRecipe) -> list[str]:
 
 def _texts(spec: Mapping[str, Any]) -> list[str]:
     """The languages that a pretraining names."""
-    codes = [code for text in spec.get("text", []) for code in text.partition("=")[0].split(",")]
+    codes = [part.partition("=")[0] for text in spec.get("text", []) for part in text.split(",")]
     return codes or list(spec.get("languages", []))
 
 
@@ -168,8 +174,35 @@ class _Small:
         """Those of these languages that are in the world."""
         return [code for code in codes if set(code.split("/")) <= {self.source, *self.codes}]
 
-    def _bitext(self, code: str) -> str:
-        return f"world:text/{self.source}-{code}.tsv"
+    def _bitext(
+        self, code: str, given: str | Sequence[str] = "", format: str | None = None
+    ) -> str | list[str]:
+        """The world's bitext with a language, in the form of these files: one, or two line by line."""
+        paths = [given] if isinstance(given, str) else list(given)
+        found = [f"world:text/{name}" for name in bitext_names(paths, (self.source, code), format)]
+        return found if len(found) > 1 else found[0]
+
+    def _text(self, code: str, given: str | Sequence[str] = "") -> str:
+        """The world's text of a language, in the form of this file."""
+        return f"world:text/{text_name(given if isinstance(given, str) else given[0], code)}"
+
+    def _corpora(self, specs: Iterable[str], codes: Iterable[str]) -> list[str]:
+        """Text to pretrain on in the form of these: `en=FILE`, or `en,de=FILE` and `en=FILE,de=FILE`."""
+        found = []
+        for spec in specs or [f"{code}=" for code in (self.source, *codes)]:
+            parts = [part.partition("=") for part in spec.split(",")]
+            spoken, paths = [part[0] for part in parts], [part[2] for part in parts if part[1]] or [""]
+            others = [code for code in self._kept(spoken) if code != self.source]
+            if len(parts) == 1:
+                found += [f"{code}={self._text(code, paths)}" for code in self._kept(spoken)]
+            else:
+                found += [self._together(code, self._bitext(code, paths)) for code in others]
+        return list(dict.fromkeys(found))
+
+    def _together(self, code: str, files: str | Sequence[str]) -> str:
+        if isinstance(files, str):
+            return f"{self.source},{code}={files}"
+        return f"{self.source}={files[0]},{code}={files[1]}"
 
     def _words(self, code: str, part: str) -> str:
         return f"world:text/{self.source}-{code}.{part}.txt"
@@ -193,8 +226,7 @@ class _Small:
 
     def _extended(self, spec: Mapping[str, Any]) -> dict[str, Any]:
         """A tiny encoder that learns more languages."""
-        spoken = self._kept(_texts(spec)) or list(self.codes)
-        text = [f"{code}=world:text/{code}.conllu" for code in spoken]
+        text = self._corpora(spec.get("text", ()), self.codes)
         few = {name: TINY_ENCODER[name] for name in ("steps", "batch_tokens", "evaluate_every")}
         return {**few, "encoder": "world:tiny", "pieces": 30, "text": text}
 
@@ -203,9 +235,10 @@ class _Small:
         own = {**_preset(spec, "pretrain"), **spec}
         spoken = [code for code in self._kept(_texts(own)) if code != self.source] or list(self.codes)
         found = {name: own[name] for name in PRETRAINED if name in own} | TINY_ENCODER
-        found["text"] = [f"{self.source},{code}={self._bitext(code)}" for code in spoken]
+        found["text"] = self._corpora(own.get("text", ()), spoken)
         if own.get("paired"):
-            found["bitext"] = found["text"]
+            pairs = own.get("bitext") or [f"{self.source},{code}=" for code in spoken]
+            found["bitext"] = self._corpora(pairs, spoken)
         if own.get("share") == Share.EXTRA_ANCHORS:
             found["dictionary"] = [self._words(code, "train") for code in spoken]
         return found
@@ -213,7 +246,7 @@ class _Small:
     def _alone(self, code: str, spec: Mapping[str, Any]) -> dict[str, Any]:
         """A tiny encoder of one language."""
         found = {name: spec[name] for name in ("rows", "cutting") if name in spec}
-        return {**found, **TINY_ENCODER, "text": [f"{code}=world:text/{code}.conllu"]}
+        return {**found, **TINY_ENCODER, "text": self._corpora(spec.get("text", [f"{code}="]), ())}
 
     # ------------------------------------------------------------------------------------ alignment
 
@@ -221,20 +254,16 @@ class _Small:
         """Links of the world: made by the same linker, or those that are known to be right."""
         codes = self._kept([*held.get("text", {}), *held.get("pairs", {})])
         kept = ("linker", "symmetrise", "filters", "encoder", "subwords", "layer", "threshold")
-        found: dict[str, Any] = {name: held[name] for name in kept if name in held}
-        found["text"] = {code: self._pair(held.get("text", {}).get(code), code) for code in codes}
+        found: dict[str, Any] = {name: held[name] for name in kept if name in held} | _format(held)
+        text, format = held.get("text", {}), found.get("format")
+        # Folders of pairs are calque's own; the world has text to make them of.
+        found["text"] = {code: self._bitext(code, text.get(code, ""), format) for code in codes}
         found["tokenised"] = True
         if scored:
             found["links"] = {code: f"world:text/{self.source}-{code}.links" for code in codes}
         else:
             found |= {"dev": 10, "test": 20}
         return found
-
-    def _pair(self, given: object, code: str) -> str | list[str]:
-        """A bitext, or two treebanks."""
-        if isinstance(given, list) and given[0].endswith(".conllu"):
-            return [f"world:text/{self.source}.conllu", f"world:text/{code}.conllu"]
-        return self._bitext(code)
 
     def align(self, held: Mapping[str, Any]) -> dict[str, Any]:
         found = {name: value for name, value in held.items() if name not in (*LARGE, "dev")}
@@ -274,7 +303,8 @@ class _Small:
         if isinstance(text := held.get("text"), Mapping):
             mono = held.get("measure", name) == "lexicon"
             found["text"] = {
-                code: f"world:text/{code}.conllu" if mono else self._bitext(code) for code in self._kept(text)
+                code: self._text(code, text[code]) if mono else self._bitext(code, text[code])
+                for code in self._kept(text)
             }
         if isinstance(words := held.get("dictionary"), Mapping):
             found["dictionary"] = {code: self._words(code, "test") for code in self._kept(words)}
@@ -282,36 +312,43 @@ class _Small:
 
     def transfer(self, held: Mapping[str, Any]) -> dict[str, Any]:
         found = {name: value for name, value in held.items() if not isinstance(value, Mapping)}
-        found = {name: value for name, value in found.items() if name not in LARGE}
+        shared = {"format": found["format"]} if "format" in found else {}
+        found = {name: value for name, value in found.items() if name not in (*LARGE, "format")}
         for name, one in held.items():
             if isinstance(one, Mapping):
-                found[name] = self._task(str(one.get("task", name)), one)
+                found[name] = self._task(str(one.get("task", name)), {**shared, **one})
         return found
 
     def _task(self, task: str, held: Mapping[str, Any]) -> dict[str, Any]:
         """The same task on few items of the world."""
-        ending = {"parsing": "conllu", "qa": "json"}.get(task, "tsv")
-        dropped = ("train", "dev", "test", "mixed", "format", "skip_bad", *LARGE)
+        dropped = ("train", "dev", "test", "mixed", "format", *LARGE)
         found: dict[str, Any] = {key: value for key, value in held.items() if key not in dropped}
+        found |= _format(held)
+
+        def stand_in(code: str, part: str, path: str) -> str:
+            form = form_of(task, path, found.get("format"))
+            return f"world:tasks/{task}/{_paragraphs(code)}.{part}.{form}"
+
         for part in ("train", "dev", "test"):
             if part in held:
-                found[part] = {
-                    code: f"world:tasks/{task}/{_text(code)}.{part}.{ending}"
-                    for code in self._kept(held[part])
-                }
-        mixed = [[part.partition("=")[0] for part in spec.split(",")] for spec in held.get("mixed", [])]
+                files = held[part]
+                found[part] = {code: stand_in(code, part, files[code]) for code in self._kept(files)}
+        mixed = [[part.partition("=")[::2] for part in spec.split(",")] for spec in held.get("mixed", [])]
         if mixed:
             found["mixed"] = [
-                ",".join(f"{code}=world:tasks/{task}/{code}.test.{ending}" for code in codes)
-                for codes in mixed
-                if self._kept(codes) == codes
+                ",".join(f"{code}={stand_in(code, 'test', path)}" for code, path in parts)
+                for parts in mixed
+                if len(self._kept(code for code, _ in parts)) == len(parts)
             ]
-        # Few items do not have all the labels that others have.
-        few = {**FEW_ITEMS, "skip_bad": True, **({"limit_train": 80} if task == "slots" else {})}
-        return {**found, **FEW_STEPS, **few}
+        return {**found, **FEW_STEPS, **FEW_ITEMS}
 
 
-def _text(code: str) -> str:
+def _format(held: Mapping[str, Any]) -> dict[str, str]:
+    """How files are said to be read, if it is said; datasets become files."""
+    return {"format": held["format"]} if held.get("format", "dataset") != "dataset" else {}
+
+
+def _paragraphs(code: str) -> str:
     """Questions in one language about a text in another are the text's here."""
     return code.partition("/")[2] or code
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -153,9 +153,19 @@ class Processes:
         return self.count - len(self.busy)
 
     def start(self, cell: Cell) -> None:
-        process, pipe = self.idle.pop() if self.idle else self._born()
-        pipe.send(cell)
+        process, pipe = self._living() or self._born()
+        with suppress(OSError):  # it died just now, as is found out when its cell is awaited
+            pipe.send(cell)
         self.busy[pipe] = (process, cell, time.monotonic())
+
+    def _living(self) -> tuple[Any, Connection] | None:
+        """An idle process; those that died meanwhile are let go."""
+        while self.idle:
+            process, pipe = self.idle.pop()
+            if process.is_alive():
+                return process, pipe
+            pipe.close()
+        return None
 
     def _born(self) -> tuple[Any, Connection]:
         here, there = self.context.Pipe()
@@ -175,6 +185,7 @@ class Processes:
             return found
         except (EOFError, ConnectionError):
             process.join()
+            pipe.close()
             told = f"its process ended with code {process.exitcode}" + (
                 ": out of memory?" if process.exitcode == -9 else ""
             )
@@ -209,7 +220,8 @@ def _environment(**values: str) -> Iterator[None]:
 class Ray:
     """As many at once as a cluster has room for; a local one unless an address is given.
 
-    All machines must see the study's folder and files under the same paths.
+    Where this process is connected to Ray already, cells are computed there, and it stays connected. All
+    machines must see the study's folder and files under the same paths.
     """
 
     def __init__(self, asked: Asked, address: str | None = None) -> None:
@@ -217,33 +229,26 @@ class Ray:
             import ray
         except ImportError:
             raise MissingExtra("--workers ray", "ray") from None
-        self.ray, self.asked = ray, asked
-        try:
-            ray.init(address=address, include_dashboard=False, log_to_driver=False, configure_logging=False)
-        except (ConnectionError, ValueError) as error:
+        self.ray, self.asked, self.ours = ray, asked, _connected(ray, address)
+        self.busy: dict[Any, tuple[Cell, float]] = {}
+        self.room = self._room()
+        if not self.room:
+            self.stop()
+            # A cell that no machine has room for would wait for ever.
             raise BadSetting(
-                f"no Ray cluster at {address}: {error}", remedy="its address, host:6379"
-            ) from None
+                f"no machine of the cluster has {asked.threads} CPUs and {asked.gpus:g} GPUs for a cell",
+                remedy="fewer --threads or --gpus",
+            )
         needs = {"num_cpus": asked.threads, "num_gpus": asked.gpus, "max_retries": 0}
         variables = {"OMP_NUM_THREADS": str(asked.threads)}
         self.remote = ray.remote(**needs, runtime_env={"env_vars": variables})(compute_cell)
-        self.busy: dict[Any, tuple[Cell, float]] = {}
-        self._check_room()
 
-    def _check_room(self) -> None:
-        """A cell that no machine has room for would wait for ever."""
-        held: Mapping[str, float] = self.ray.cluster_resources()
-        for name, wanted in (("CPU", self.asked.threads), ("GPU", self.asked.gpus)):
-            if wanted > held.get(name, 0):
-                self.stop()
-                raise BadSetting(
-                    f"a cell needs {wanted:g} {name}, and the cluster has {held.get(name, 0):g}",
-                    remedy="fewer --threads" if name == "CPU" else "fewer --gpus, or none",
-                )
+    def _room(self) -> int:
+        return room(self.ray.nodes(), self.asked.threads, self.asked.gpus)
 
     @property
     def free(self) -> int:
-        return 1_000_000
+        return max(1, self.room) - len(self.busy)
 
     def start(self, cell: Cell) -> None:
         self.busy[self.remote.remote(cell, self.asked)] = (cell, time.monotonic())
@@ -251,6 +256,7 @@ class Ray:
     def finished(self) -> Outcome:
         (done,), _ = self.ray.wait(list(self.busy), num_returns=1)
         cell, began = self.busy.pop(done)
+        self.room = self._room()  # machines come and go
         try:
             found = self.ray.get(done)
             assert isinstance(found, Outcome)
@@ -259,23 +265,71 @@ class Ray:
             return Outcome(cell.key, time.monotonic() - began, f"{type(error).__name__}: its process ended")
 
     def stop(self) -> None:
-        self.ray.shutdown()
+        if self.ours:
+            self.ray.shutdown()
+        else:
+            for one in self.busy:
+                self.ray.cancel(one, force=True)
+
+
+def _connected(ray: Any, address: str | None) -> bool:
+    """Connect this process to a cluster; False where it was connected before."""
+    if ray.is_initialized():
+        if address is not None:
+            raise BadSetting(
+                f"{address}: this process is connected to a Ray cluster already", remedy="leave it out"
+            )
+        return False
+    try:
+        ray.init(address=address, include_dashboard=False, log_to_driver=False, configure_logging=False)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        where = f" at {address}" if address else ""
+        raise BadSetting(f"no Ray cluster{where}: {error}", remedy="its address, host:6379") from None
+    return True
+
+
+def room(nodes: Iterable[Mapping[str, Any]], threads: int, gpus: float) -> int:
+    """How many cells machines have room for at once, each with all that it needs on one of them.
+
+    >>> room([{"Alive": True, "Resources": {"CPU": 1.0}}] * 2, threads=2, gpus=0)
+    0
+    """
+    return sum(_fitting(node["Resources"], threads, gpus) for node in nodes if node["Alive"])
+
+
+def _fitting(held: Mapping[str, float], threads: int, gpus: float) -> int:
+    cells = int(held.get("CPU", 0)) // threads
+    if not gpus:
+        return cells
+    whole = int(held.get("GPU", 0))
+    # Parts of GPUs are not put together: three cells of 0.6 need three.
+    return min(cells, whole // int(gpus) if gpus >= 1 else whole * int(1 / gpus + 1e-9))
 
 
 def make_workers(kind: str, asked: Asked, address: str | None = None) -> Workers:
     """`1` or serial computes here, a number in as many processes, `ray` on a cluster."""
+    check_workers(kind, address, asked.gpus)
     if kind == "ray":
         return Ray(asked, address)
-    if address is not None:
-        raise BadSetting("an address is of a Ray cluster", remedy="--workers ray")
     count = worker_count(kind)
     return Alone(asked) if count == 1 else Processes(asked, count)
+
+
+def check_workers(kind: str, address: str | None = None, gpus: float = 0.0) -> None:
+    """Refuse what does not go together, before anything is begun."""
+    worker_count(kind)
+    if kind != "ray" and address is not None:
+        raise BadSetting("an address is of a Ray cluster", remedy="--workers ray")
+    if kind != "ray" and gpus:
+        raise BadSetting("GPUs of each cell are of a Ray cluster", remedy="--workers ray, or --device cuda")
+    if not gpus >= 0 or (gpus > 1 and gpus % 1):
+        raise BadSetting(f"{gpus:g} GPUs for each cell", remedy="a part of one, or a whole number")
 
 
 def worker_count(kind: str) -> int:
     """How many cells are computed at once on this machine."""
     if kind in ("serial", "ray"):
         return 1
-    if not kind.isdigit() or int(kind) < 1:
+    if not kind.isdecimal() or int(kind) < 1:
         raise BadSetting(f"workers {kind!r}", remedy="a number, serial or ray")
     return int(kind)
