@@ -289,7 +289,8 @@ def test_a_study_has_its_comparisons_and_measures(tmp_path: Path, scored) -> Non
     }  # fmt: skip
     write_json(study / "study.json", about)
     names = table_names(tables_of(study))
-    assert names[:2] == ["compared-ner", "measures"] and len(names) == 4 and names[3].endswith("seed1")
+    own = ["compared-ner", "published", "distance", "translated", "measures"]
+    assert names[:5] == own and len(names) == 7 and names[6].endswith("seed1")
     lines = lines_of(exported(tables_of(study), "csv"))
     assert sorted({one["seed"] for one in lines if one["table"].startswith("word-")}) == ["0", "1"]
     assert held["tasks"][0]["line"] in exported(tables_of(study), "md")

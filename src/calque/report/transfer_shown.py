@@ -599,7 +599,7 @@ def _chosen(study: Study, held: Trained) -> str:
 
 
 MARKS = {"better": "▲", "worse": "▼"}
-_LEGEND = (
+LEGEND = (
     "± standard deviation over seeds; ▲ ▼ the mean leaves the baseline’s by more than the standard deviation "
     "of the baseline’s seeds; * a difference after Holm’s correction"
 )
@@ -612,7 +612,7 @@ def comparison_blocks(held: Comparison) -> Iterator[Block]:
         rows = held.of_task(task)
         figure = rows[0].reading.name or rows[0].metric
         heading = f"{rows[0].about.name}: {figure} %"
-        yield Block(f"compared-{task}", heading, head, tuple(map(_written, rows)), held.notes, _LEGEND)
+        yield Block(f"compared-{task}", heading, head, tuple(map(_written, rows)), held.notes, LEGEND)
 
 
 def _written(row: Contrasted) -> tuple[Written, ...]:
