@@ -10,7 +10,7 @@ from calque.encoders.tokens import Reader
 from calque.transfer.inputs import windows, word_inputs
 from calque.types import Sentences, WordIndex
 
-#: The piece that is no more than the mark of a space, by what puts pieces together again.
+#: What stands for a space in pieces, by what puts them together again.
 MARKS = {"Metaspace": "▁", "ByteLevel": "Ġ"}
 
 
@@ -31,9 +31,9 @@ def sound(reader: Reader, text: list[list[str]]) -> None:
 
 
 def as_told(reader: Reader, text: list[list[str]], layout: Layout, rows: np.ndarray) -> None:
-    """Pieces and runs are those of the tokenizer's own `is_split_into_words`, without lone space marks."""
+    """Pieces and runs are those of the tokenizer's own `is_split_into_words`, without white space before."""
     backend, space = reader.tokenizer.backend_tokenizer, reader._space
-    mark = backend.token_to_id(MARKS.get(type(backend.decoder).__name__, ""))
+    mark = MARKS.get(type(backend.decoder).__name__, "")
     given = [[space + word for word in words] for words in text]
     told = backend.encode_batch(given, is_pretokenized=True, add_special_tokens=False)
     head, empty, truncated = len(layout.frame.head), 0, 0
@@ -47,7 +47,7 @@ def as_told(reader: Reader, text: list[list[str]], layout: Layout, rows: np.ndar
         for word in range(len(words)):
             run = runs.get(word, [])
             assert run == list(range(run[0], run[0] + len(run))) if run else True
-            while run and one.ids[run[0]] == mark:
+            while run and not backend.id_to_token(one.ids[run[0]]).strip(mark).strip():
                 run = run[1:]
             empty += not run
             truncated += bool(run) and run[-1] >= layout.frame.room

@@ -210,19 +210,21 @@ def with_marks(text: str, places: Longs) -> Longs:
     """Ends moved over characters that normalising joined to the one before. Shape: (pieces, 2), kept.
 
     An accent of its own becomes part of its letter, and tokenizers then tell of the letter alone. Spaces and
-    invisible characters that they leave out stay outside.
+    invisible characters that they leave out stay outside, if no other follows them that was left out.
 
     >>> with_marks("e\u0301 a", np.array([[0, 1], [2, 4]])).tolist()
     [[0, 2], [2, 4]]
+    >>> with_marks("e \u0e33  a", np.array([[0, 1], [4, 6]])).tolist()  # Thai am, lost with the space before it
+    [[0, 3], [4, 6]]
     """
     places = places.reshape(-1, 2).copy()
     begins = np.append(places[:, 0], len(text))
     stops = begins[np.searchsorted(begins[:-1], places[:, 1])]
     for row in np.flatnonzero(stops > places[:, 1]).tolist():
         end, stop = int(places[row, 1]), int(stops[row])
-        while end < stop and unicodedata.category(text[end])[0] not in "CZ":
-            end += 1
-        places[row, 1] = end
+        while stop > end and unicodedata.category(text[stop - 1])[0] in "CZ":
+            stop -= 1
+        places[row, 1] = stop
     return places
 
 
