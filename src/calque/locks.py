@@ -115,6 +115,12 @@ def beside(path: Path, ending: str = PARTIAL, *, folder: bool, remedy: str = ELS
             os.close(descriptor)
 
 
+def remove_at_once(folder: Path) -> None:
+    """Remove a folder in one step: what a removal that is cut off leaves, the next run sweeps up."""
+    with beside(folder, folder=True) as made:
+        folder.rename(made / "was")
+
+
 def scratch() -> AbstractContextManager[Path]:
     """A folder for what need not last, in the system's place for such."""
     return beside(Path(tempfile.gettempdir()) / "calque", folder=True, remedy="set TMPDIR to a larger disk")

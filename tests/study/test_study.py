@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,11 +15,15 @@ import small_study
 from calque.errors import BadInput, BadSetting
 from calque.files import read_json
 from calque.locks import locked
+from calque.report.page import write_page
+from calque.report.study.reading import DONE, read_study
 from calque.study import check_study, plan_study, prune_study, study
 from calque.study.cells import Cell
+from calque.study.folder import results as study_results
 from calque.study.plan import Plan
 from calque.study.recipe import Mistakes, load_study
-from calque.study.running import results as study_results
+from calque.study.verbs import compute
+from calque.text.world import write_world
 
 
 @pytest.fixture(scope="module")
@@ -258,8 +263,14 @@ def test_encoders_that_are_made_are_told_by_their_names(tmp_path: Path) -> None:
         folder.mkdir(parents=True)
         (folder / "results.jsonl").write_text('{"encoder": "4x96", "task": "masked", "value": 0.5}\n')
     plan = Plan({cell.key: cell for cell in cells}, (), {}, {}, ())
-    held = [json.loads(line) for line in study_results(tmp_path, plan, frozenset(plan.cells))]
+    held = [json.loads(line) for line in study_results(tmp_path, plan.cells, frozenset(plan.cells))]
     assert [one["encoder"] for one in held] == ["large", "longer", "small"]
+
+
+def sizes(out: Path) -> dict[int, int]:
+    """Bytes by inode: what lies in a folder's cells, shared files once."""
+    told = (path.stat() for path in (out / "cells").rglob("*") if path.is_file())
+    return {one.st_ino: one.st_size for one in told}
 
 
 def test_cells_of_earlier_settings_are_removed_when_asked(recipe: Path, done: Path, tmp_path: Path) -> None:
@@ -271,9 +282,143 @@ def test_cells_of_earlier_settings_are_removed_when_asked(recipe: Path, done: Pa
     kept = set(plan_study(recipe, out=out, changes=fewer).plan.cells)
     assert left and left == before - kept
     assert {path.name for path in (out / "cells").iterdir()} == before, "a dry run removes nothing"
+    size = sizes(out)
     removed = prune_study(recipe, out=out, changes=fewer)
     assert {one.key for one in removed} == left and all(one.size > 0 for one in removed)
+    assert sum(one.size for one in removed) == sum(size.values()) - sum(sizes(out).values())
     assert {path.name for path in (out / "cells").iterdir()} == before & kept
     assert not before & set(study(recipe, out=out, changes=fewer).computed), "what is named was left"
     with pytest.raises(BadSetting, match="no study here"):
         prune_study(recipe, out=tmp_path / "nowhere")
+
+
+def test_a_study_that_failed_in_part_keeps_what_its_page_rests_on(recipe: Path, tmp_path: Path) -> None:
+    out, changes = tmp_path / "study", ["align.gradient.vary={size=[10000]}"]
+    run = study(recipe, out=out, changes=changes, threads=1)
+    assert run.failed
+    before = results(out)
+    assert prune_study(recipe, out=out, changes=changes) == []
+    study(recipe, out=out, changes=changes, threads=1)
+    assert results(out) == before
+
+
+def test_parts_of_a_task_that_was_cut_off_are_kept_while_it_is_named(
+    recipe: Path, done: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "study"
+    shutil.copytree(done, out)
+    named = next((out / "cells").glob("align-*")).name
+    for name in (f".{named}.parts", f".{named}.training", ".align-000000000000.parts"):
+        (out / "cells" / name).mkdir()
+    assert [one.key for one in prune_study(recipe, out=out)] == [".align-000000000000.parts"]
+
+
+# --------------------------------------------------------------------------------------- under way
+
+
+def edited(path: Path, change: Callable[[], None]) -> Callable[..., object]:
+    """Changes a file when the first cell begins, and puts it back when the next one does."""
+    before, calls = path.read_bytes(), []
+
+    def begin(verb: str, *args: object) -> object:
+        calls.append(verb)
+        if len(calls) == 1:
+            change()
+        elif len(calls) == 2:
+            path.write_bytes(before)
+        return compute(verb, *args)
+
+    return begin
+
+
+def test_what_read_a_file_that_was_edited_meanwhile_does_not_stand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_world(tmp_path / "world", 80, languages=("en", "near"))
+    text = small_study.RECIPE.replace("world:text/en-near.tsv", "world/en-near.tsv")
+    text = text.replace('text.far = "world:text/en-far.tsv"\n', "")
+    written, path = small_study.write(tmp_path, text), tmp_path / "world" / "en-near.tsv"
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    swap = edited(path, lambda: path.write_text("".join(reversed(lines)), encoding="utf-8"))
+    monkeypatch.setattr("calque.study.verbs.compute", swap)
+    run = study(written, out=tmp_path / "out", threads=1)
+    assert any("changed while the study ran" in told for told in run.failed.values())
+    monkeypatch.undo()
+    assert not study(written, out=tmp_path / "out", threads=1).failed
+    study(written, out=tmp_path / "clean", threads=1)
+    assert results(tmp_path / "out") == results(tmp_path / "clean")
+
+
+def test_a_study_that_was_cut_off_has_a_page(
+    recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, count = tmp_path / "study", iter(range(100))
+
+    def some(verb: str, *args: object) -> object:
+        if verb == "measure sentences" and next(count) == 1:
+            raise KeyboardInterrupt
+        return compute(verb, *args)
+
+    monkeypatch.setattr("calque.study.verbs.compute", some)
+    with pytest.raises(KeyboardInterrupt):
+        study(recipe, out=out, threads=1)
+    held = read_study(out)
+    planned = plan_study(recipe, out=out, changes=["align.centring.layers=last"])
+    fresh = [
+        key for key, one in planned.plan.cells.items() if key not in planned.standing and one.verb == "align"
+    ]
+    assert fresh and all(planned.seconds[key] for key in fresh), "as those took that were there before"
+    assert held.waiting and held.of_status(DONE) and all(cell.seconds for cell in held.of_status(DONE))
+    page = write_page(out).read_text(encoding="utf-8")
+    assert "not run yet" in page and not (out / "finished.json").exists()
+    monkeypatch.undo()
+    study(recipe, out=out, threads=1)
+    assert (out / "finished.json").exists() and not read_study(out).waiting
+
+
+def test_a_damaged_cell_is_computed_again(recipe: Path, done: Path, tmp_path: Path) -> None:
+    out = tmp_path / "study"
+    shutil.copytree(done, out)
+    links = next((out / "cells").glob("link-*/train/*.npy"))
+    links.write_bytes(links.read_bytes()[:-1] + b"?")
+    run = study(recipe, out=out, threads=1)
+    assert len(run.computed) == 1 and run.computed[0].startswith("link") and results(out) == results(done)
+
+
+@pytest.mark.parametrize("name", ["study.json", "cost.json", "environment.json"])
+@pytest.mark.parametrize("held", ["{", "[]", '{"cells": [1, {}]}', '{"cells": 3, "threads": "x"}', ""])
+def test_files_that_can_be_made_again_stop_nothing(
+    recipe: Path, done: Path, tmp_path: Path, name: str, held: str
+) -> None:
+    out = tmp_path / "study"
+    shutil.copytree(done, out)
+    for path in (out / name, *(out / "cells").glob(f"*/{name}")):
+        path.write_text(held)
+    assert prune_study(recipe, out=out) == []
+    assert plan_study(recipe, out=out).standing
+    run = study(recipe, out=out, threads=1)
+    assert not run.failed and run.page and results(out) == results(done)
+    assert not run.computed or name != "study.json"
+
+
+def test_threads_are_those_of_the_cells_that_stand(recipe: Path, done: Path, tmp_path: Path) -> None:
+    out = tmp_path / "study"
+    shutil.copytree(done, out)
+    study(recipe, out=out, threads=2)
+    assert read_json(out / "environment.json")["threads"] == 1, "nothing was computed with two"
+    shutil.rmtree(next((out / "cells").glob("measure-*")))
+    study(recipe, out=out, threads=2)
+    assert read_json(out / "environment.json")["threads"] == [1, 2]
+
+
+def test_a_failure_without_words_is_none_the_less_one(
+    recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def silent(*args: object) -> None:
+        raise TimeoutError
+
+    monkeypatch.setattr("calque.study.verbs.compute", silent)
+    run = study(recipe, out=tmp_path / "study", threads=1, show=True)
+    assert set(run.failed.values()) == {"TimeoutError"}
+    assert "failed: TimeoutError" in capfd.readouterr().err
+    assert run.page is None

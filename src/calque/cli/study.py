@@ -200,7 +200,7 @@ def _record(run: StudyRun) -> dict[str, Any]:
         "computed": list(run.computed),
         "failed": dict(run.failed),
         "left out": list(run.left_out),
-        "page": str(run.page),
+        "page": str(run.page) if run.page else None,
     }
 
 
@@ -209,13 +209,16 @@ def _lines(run: StudyRun) -> Iterator[str]:
     from calque.report.study.told import finding_lines
     from calque.study.workers import FAILURES
 
+    study = read_study(run.folder)
     lost = {"failed": len(run.failed), "left out": len(run.left_out)}
     parts = [f"{count} {word}" for word, count in lost.items() if count]
-    yield ", ".join([f"{len(run.done)} cells, {len(run.computed)} of them computed now", *parts])
-    yield from finding_lines(read_study(run.folder)) if run.page else ()
-    for key, error in run.failed.items():
-        yield f"failed: {key}: {error}"
+    done = f"{len(study.cells)} cells: {len(run.done)} done, {len(run.computed)} of them now"
+    yield ", ".join([done, *parts])
+    yield from finding_lines(study) if run.page else ()
+    for cell in (one for one in study.cells if one.key in run.failed):
+        yield f"failed: {cell.verb} {cell.title} ({cell.key}): {run.failed[cell.key]}"
     if run.failed:
         left = f"; {len(run.left_out)} cells rest on them" if run.left_out else ""
         yield f"more in {run.folder / FAILURES}{left}; run it again to try these once more"
-    yield f"page: {run.page}"
+    if run.page:
+        yield f"page: {run.page}"

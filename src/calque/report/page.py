@@ -17,13 +17,14 @@ from calque.report.tasks import TASKS
 from calque.report.transfer import PREFIX
 from calque.report.verdict import measured
 
+PAGE = "report.html"
 #: A page that can be sent by mail.
 MOST_BYTES = 2_000_000
 
 
 def write_page(folder: Path) -> Path:
-    """Write `report.html` into a run folder, a folder of runs or that of a study, from what lies there."""
-    path = folder / "report.html"
+    """Write the page into a run folder, a folder of runs or that of a study, from what lies there."""
+    path = folder / PAGE
     write_text(path, render_study(read_study(folder)) if is_study(folder) else render(collect(folder)))
     return path
 

@@ -63,12 +63,13 @@ class Board:
         guess: Callable[[Cell], float | None],
     ) -> None:
         """What is to be done, what stands, and about how long a cell takes."""
+        again = bool(self.cells)
         with self.lock:
             self.cells, self.guess = plan.cells, guess
             self.state = {
                 key: "done" if key in done else "failed" if key in failed else "waiting" for key in plan.cells
             }
-        if self.show and self.live is None:
+        if self.show and self.live is None and not again:
             print_line(self.screen, f"{len(plan.cells)} cells, {len(done)} of them there already")
 
     def started(self, cell: Cell) -> None:
@@ -88,8 +89,9 @@ class Board:
             return
         counts = Counter(self.state.values())
         ended = counts["done"] + counts["failed"]
-        told = f"failed: {outcome.error}" if outcome.error else duration(outcome.seconds)
-        if self.live is None or outcome.error:
+        failed = outcome.error is not None
+        told = f"failed: {outcome.error}" if failed else duration(outcome.seconds)
+        if self.live is None or failed:
             line = f"{ended} of {len(self.cells)}: {cell.verb} {cell.title}: {told}"
             print_line(self.screen, line + ("" if self.live else self.left_text()))
 

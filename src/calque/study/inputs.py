@@ -8,12 +8,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from calque.errors import CalqueError
+from calque.presets import Verb, load_preset
 from calque.recipe import Recipe
-from calque.study.cells import each_text, file_reference, is_reference
+from calque.study.cells import each_text, file_reference, is_reference, with_paths
 from calque.study.recipe import LoadedStudy
 
+#: Verbs that have presets.
+_WITH_PRESETS: Mapping[str, Verb] = {"align": "align", "transfer": "transfer", "pretrain": "pretrain"}
 #: Settings that name what may also be on a hub.
-ON_HUB = frozenset({"encoder", "model"})
+ON_HUB = ("encoder", "model", "original")
+#: Settings that name a preset.
+PRESETS = ("preset", "continual_preset")
 
 
 @dataclass
@@ -70,12 +76,24 @@ class Inputs:
 
     def located(self, kind: type[Recipe], settings: Mapping[str, Any], where: str) -> dict[str, Any]:
         """Settings of a verb with all files in them looked up: its recipe says which settings are files."""
-        looks = {name: self.place if name in ON_HUB else self.spec for name in kind.places}
-        looks["preset"] = self.preset
+        looks: dict[str, Callable[..., str]] = dict.fromkeys(kind.places, self.spec)
+        looks |= dict.fromkeys(ON_HUB, self.place) | dict.fromkeys(PRESETS, self.preset)
+        given = self._of_preset(kind, settings, where)
+        settings = {name: value for name, value in given.items() if name in looks} | dict(settings)
         return {
             name: each_text(value, partial(looks[name], where=f"{where}.{name}")) if name in looks else value
             for name, value in settings.items()
         }
+
+    def _of_preset(self, kind: type[Recipe], settings: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+        """The settings of a preset of one's own: files that it names are inputs like any other."""
+        path = Path(with_paths(self.preset(str(settings.get("preset", "")), f"{where}.preset")))
+        if path.suffix != ".toml" or not is_there(path):
+            return {}
+        try:
+            return load_preset(path, _WITH_PRESETS[kind.verb]).settings
+        except CalqueError:
+            return {}  # the verb says what is wrong with it
 
     def _path(self, name: str, folder: str = ".") -> Path:
         return self.study.base / Path(folder, name).expanduser()

@@ -19,6 +19,7 @@ from typing import Any, Protocol
 
 from calque.errors import BadSetting, CalqueError, MissingExtra
 from calque.files import FINISHED, write_text
+from calque.locks import remove_at_once
 from calque.stopping import end_with_parent, stoppable
 from calque.study.cells import CELLS, Cell
 
@@ -73,7 +74,8 @@ def compute_cell(cell: Cell, asked: Asked) -> Outcome:
         return Outcome(cell.key, time.monotonic() - began)
     except Exception as error:
         known = isinstance(error, CalqueError | OSError)
-        told = str(error) if known else f"{type(error).__name__}: {error}"
+        name = "" if known and str(error) else type(error).__name__
+        told = ": ".join(filter(None, (name, str(error))))
         with suppress(CalqueError):  # on a full disk there is no room for this either
             write_text(asked.root / FAILURES / f"{cell.key}.txt", f"{cell.title}\n{traceback.format_exc()}")
         return Outcome(cell.key, time.monotonic() - began, told.split("\n")[0])
@@ -84,7 +86,13 @@ def _computed(cell: Cell, asked: Asked, folder: Path) -> None:
     from calque.study.verbs import compute
 
     forget_peak()
+    cell.check_inputs()
     compute(cell.verb, cell.resolved(asked.root), folder, asked.device)
+    try:
+        cell.check_inputs()
+    except CalqueError:
+        remove_at_once(folder)
+        raise
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from calque.report.verdict import ALPHA
 from calque.text.typology import distance
 from calque.types import Result
 
-DONE, FAILED, LEFT_OUT = "done", "failed", "left out"
+DONE, FAILED, LEFT_OUT, WAITING = "done", "failed", "left out", "waiting"
 #: Verbs of cells that are looked into.
 ALIGN, TRANSFER, COMPARE, MEASURE = "align", "transfer", "compare", "measure "
 _TOLD_ALL = ("results", "examples", "senses", "grids", "heatmaps", "histograms", "projections", "scatters")
@@ -187,7 +187,7 @@ class StudyFolder:
     @property
     def waiting(self) -> tuple[Cell, ...]:
         """Cells that did not come to anything yet."""
-        return tuple(cell for cell in self.cells if cell.status not in (DONE, FAILED, LEFT_OUT))
+        return self.of_status(WAITING)
 
     def done(self, verb: str) -> Iterator[tuple[Cell, Path]]:
         """Cells of a verb that came to their end, and what they left."""
@@ -364,6 +364,7 @@ def read_study(folder: Path) -> StudyFolder:
     path, recipe = folder / STUDY, folder / "recipe.toml"
     held, cost = mapping(path), mapping(folder / "cost.json")
     costs = cost.get("cells")
+    costs = costs if isinstance(costs, dict) else {}
     try:
         groups = tuple(map(Group.of, held["groups"]))
         if not groups:
@@ -377,7 +378,10 @@ def read_study(folder: Path) -> StudyFolder:
             groups,
             {str(label): Method.of(one) for label, one in held.get("methods", {}).items()},
             {str(name): _translated(one) for name, one in held.get("tasks", {}).items()},
-            tuple(Cell.of(one, costs if isinstance(costs, dict) else {}) for one in held["cells"]),
+            tuple(
+                Cell.of(_by_now(folder, one), costs if isinstance(costs, dict) else {})
+                for one in held["cells"]
+            ),
             read_text(recipe) if recipe.is_file() else "",
             mapping(folder / "environment.json"),
             cost,
@@ -386,6 +390,16 @@ def read_study(folder: Path) -> StudyFolder:
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise BadInput(f"does not fit: {error!r}", where=path, remedy="run the study again") from None
+
+
+def _by_now(folder: Path, record: Record) -> Record:
+    """A cell that waited when study.json was written may have come to its end since."""
+    run = folder / "cells" / str(record["key"])
+    if record["status"] != WAITING or finished(run) is None:
+        return record
+    spent = mapping(run / "cost.json")
+    seconds, memory = spent.get("seconds", {}).get("total"), spent.get("peak_memory_mb")
+    return {**record, "status": DONE, "seconds": seconds, "peak_memory_mb": memory}
 
 
 def _translated(record: Record) -> bool | None:

@@ -1,0 +1,187 @@
+"""The folder of a study: which cells stand there, what they took, what they say, and what may go."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from calque.documents import read_text
+from calque.errors import BadSetting, CalqueError
+from calque.files import FINISHED, SUMS, damage, read_json
+from calque.locks import remove_at_once
+from calque.progress import say
+from calque.study.cells import CELLS, Cell
+from calque.study.recipe import STUDY
+from calque.study.workers import FAILURES
+
+#: Verbs whose results are figures of the study; what they rest on has its own folder.
+TOLD = ("measure", "transfer", "compare", "pretrain", "extend", "link")
+#: What a training that was cut off leaves in `.KEY.training`, and a task in `.KEY.parts`.
+_UNFINISHED = re.compile(r"\.(training|parts)$")
+#: Verbs that make an encoder, whose results name it by its size: the study has a name for it.
+MAKING = ("pretrain", "extend")
+
+
+def threads_of(folder: Path, keys: Iterable[str]) -> list[int]:
+    """The numbers of threads that these cells were computed with, where they tell."""
+    told = {_told(folder / CELLS / key / "environment.json").get("threads") for key in keys}
+    return sorted(one for one in told if isinstance(one, int))
+
+
+def claim(folder: Path) -> None:
+    """Take a new or empty folder, or that of a study; one with anything else in it is refused."""
+    if folder.exists() and not (folder / CELLS).is_dir() and (folder.is_file() or any(folder.iterdir())):
+        raise BadSetting("exists and is not a study of calque", where=folder, remedy="choose another --out")
+    (folder / CELLS).mkdir(parents=True, exist_ok=True)
+
+
+def standing(folder: Path, keys: Iterable[str]) -> frozenset[str]:
+    """The cells that are there."""
+    return frozenset(key for key in keys if (folder / CELLS / key / FINISHED).is_file())
+
+
+def cost(folder: Path, key: str) -> tuple[float | None, int | None]:
+    """Seconds and megabytes that a cell took, where it is there."""
+    held = _told(folder / CELLS / key / "cost.json")
+    seconds = held.get("seconds")
+    return seconds.get("total") if isinstance(seconds, dict) else None, held.get("peak_memory_mb")
+
+
+def _told(path: Path) -> dict[str, Any]:
+    """What a file says that can be done without: nothing where it is not there, or damaged."""
+    with suppress(CalqueError, OSError):
+        held = read_json(path)
+        return held if isinstance(held, dict) else {}
+    return {}
+
+
+def _cells_told(folder: Path) -> Iterator[dict[str, Any]]:
+    """The cells that this study had when it was last run."""
+    held = _told(folder / STUDY).get("cells")
+    yield from (one for one in (held if isinstance(held, list) else []) if isinstance(one, dict))
+
+
+def failed_before(folder: Path) -> frozenset[str]:
+    """The cells that failed when this study was last run."""
+    return frozenset(str(one.get("key")) for one in _cells_told(folder) if one.get("status") == "failed")
+
+
+#: A cell that was computed once: its verb, its axes, and the seconds that it took.
+Spent: TypeAlias = tuple[str, Mapping[str, str], float]
+
+
+def spent(folder: Path, cells: Mapping[str, Cell]) -> Iterator[Spent]:
+    """What cells took that are there, and those that this study had when it was last run."""
+    for key, cell in cells.items():
+        if (seconds := cost(folder, key)[0]) is not None:
+            yield cell.verb, cell.axes, seconds
+    for one in _cells_told(folder):
+        verb, axes = one.get("verb"), one.get("axes")
+        seconds = one.get("seconds") or cost(folder, str(one.get("key")))[0]
+        if isinstance(verb, str) and isinstance(axes, dict) and isinstance(seconds, int | float):
+            yield verb, axes, seconds
+
+
+def guess(cell: Cell, known: Sequence[Spent]) -> float | None:
+    """About how long a cell takes, by the mean of those most like it; None where nothing is known."""
+    for alike in (("method", "task", "measure"), ("task", "measure"), ()):
+        own = [
+            seconds
+            for verb, axes, seconds in known
+            if verb == cell.verb and all(axes.get(axis) == cell.axes.get(axis) for axis in alike)
+        ]
+        if own:
+            return sum(own) / len(own)
+    return None
+
+
+def results(root: Path, cells: Mapping[str, Cell], done: Container[str]) -> list[str]:
+    """All results as lines, each once, in an order that does not depend on who computed what when."""
+    found: set[str] = set()
+    for key, cell in cells.items():
+        path = root / CELLS / key / "results.jsonl"
+        if key in done and cell.verb.split()[0] in TOLD and path.is_file():
+            # Lines end at line feeds alone: a name may hold other characters that end lines.
+            lines = filter(None, read_text(path).split("\n"))
+            own = _study_names(cell, cells)
+            found.update(_renamed(line, own) for line in lines) if own else found.update(lines)
+    return sorted(found)
+
+
+def _study_names(cell: Cell, cells: Mapping[str, Cell]) -> dict[str, str]:
+    """What a study calls the tasks of a cell, which knows them by what they are; and the encoder it makes."""
+    if cell.verb in MAKING:
+        return {"encoder": cell.axes["encoder"]}
+    learned = [cell] if cell.verb == "transfer" else [cells[key] for key in cell.needs]
+    return {
+        f"transfer-{one.settings['task']}": f"transfer-{one.axes['task']}"
+        for one in learned
+        if one.verb == "transfer" and one.axes["task"] != one.settings["task"]
+    }
+
+
+def _renamed(line: str, names: Mapping[str, str]) -> str:
+    held = json.loads(line)
+    task = names.get(held["task"], held["task"])
+    told = {**held, "task": task, "encoder": names.get("encoder", held["encoder"])}
+    return json.dumps(told, ensure_ascii=False, sort_keys=True)
+
+
+@dataclass(frozen=True)
+class Left:
+    """A cell of earlier settings, or what is left of its training, and the bytes that only it takes.
+
+    A file that several of them share counts with the last.
+    """
+
+    key: str
+    size: int
+
+
+def unwanted(folder: Path, wanted: Container[str]) -> list[Left]:
+    """The cells that lie here and are not wanted, and what is left of their trainings."""
+    names = {path: _UNFINISHED.sub("", path.name.strip(".")) for path in (folder / CELLS).iterdir()}
+    found = sorted(path for path, key in names.items() if path.is_dir() and key not in wanted)
+    links = Counter[int]()
+    return [Left(path.name, _freed(path, links)) for path in found]
+
+
+def prune(folder: Path, wanted: Container[str]) -> None:
+    """Remove what is not wanted, and what was told of its failures."""
+    for one in unwanted(folder, wanted):
+        remove_at_once(folder / CELLS / one.key)
+    for path in (folder / FAILURES).glob("*.txt"):
+        if path.stem not in wanted:
+            path.unlink()
+
+
+def heal(folder: Path, cells: Mapping[str, Cell]) -> None:
+    """Remove cells in which a file is not as it was written: they are computed again."""
+    for key in standing(folder, cells):
+        run = folder / CELLS / key
+        if (path := _damaged(run)) is not None:
+            say(f"{path} is damaged: {cells[key].verb} {cells[key].title} is computed again")
+            remove_at_once(run)
+
+
+def _damaged(run: Path) -> Path | None:
+    """A file of a run that cannot be read, or is not what its checksum says."""
+    parts = sorted(path.parent for path in run.rglob(SUMS))
+    unlike = [part / file for part in parts if (file := damage(part)) is not None]
+    unread = [run / name for name in (FINISHED, "cost.json", "environment.json") if not _told(run / name)]
+    return next(iter((*unlike, *unread)), None)
+
+
+def _freed(folder: Path, links: Counter[int]) -> int:
+    """Bytes that go with a folder, and with those whose files are among these links already."""
+    freed = 0
+    for about in (path.stat() for path in folder.rglob("*") if path.is_file()):
+        links[about.st_ino] += 1
+        freed += about.st_size if links[about.st_ino] == about.st_nlink else 0
+    return freed
