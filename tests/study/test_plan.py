@@ -136,6 +136,21 @@ def test_a_file_that_changes_while_a_study_runs_fails_its_cells(tmp_path: Path) 
         cell.check_inputs()
 
 
+def test_tables_reach_verbs_in_one_order_however_they_are_written(tmp_path: Path) -> None:
+    """Else one key would stand for two results: they name languages in the order of tables."""
+    files = {code: f'{code} = "world:tasks/ner/{code}.train.tsv"' for code in ("en", "near", "far")}
+    given = []
+    for codes in (("near", "far", "en"), ("en", "far", "near")):
+        table = ", ".join(files[code] for code in codes)
+        (tmp_path / codes[0]).mkdir()
+        plan = plan_of(
+            small_study.write(tmp_path / codes[0], small_study.TASK), f"transfer.ner.train={{{table}}}"
+        )
+        (one, *_) = (cell for cell in plan.cells.values() if cell.verb == "transfer")
+        given.append((one.key, list(one.settings["train"]), list(one.settings["test"])))
+    assert given[0] == given[1]
+
+
 # ----------------------------------------------------------------------------------------- names
 
 

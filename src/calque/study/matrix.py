@@ -91,7 +91,7 @@ class Matrix:
 
     def add(self, verb: str, title: str, settings: Mapping[str, Any], where: str, **axes: object) -> str:
         """A reference to the cell of these settings, which may be there under another title."""
-        cell = Cell.of(verb, title, settings, words_of(axes), where)
+        cell = Cell.of(verb, title, in_order(settings), words_of(axes), where)
         self.cells.setdefault(cell.key, cell)
         if cell.key in self._broken or self._dead.intersection(cell.needs):
             self._dead.add(cell.key)
@@ -221,3 +221,16 @@ def languages_of(spec: str) -> set[str]:
 def words_of(axes: Mapping[str, object]) -> dict[str, str]:
     """Axes as they are written down."""
     return {name: str(value) for name, value in axes.items()}
+def in_order(value: Any) -> Any:
+    """Nested lists and tables with all tables in the order of their names.
+
+    A key does not tell in which order they were written, so no verb may see it.
+
+    >>> in_order({"test": {"near": "a", "far": ["b", "a"]}})
+    {'test': {'far': ['b', 'a'], 'near': 'a'}}
+    """
+    if isinstance(value, Mapping):
+        return {name: in_order(value[name]) for name in sorted(value)}
+    return [in_order(one) for one in value] if isinstance(value, list | tuple) else value
+
+
