@@ -151,6 +151,68 @@ def test_tables_reach_verbs_in_one_order_however_they_are_written(tmp_path: Path
     assert given[0] == given[1]
 
 
+# ----------------------------------------------------------------------------------------- baselines
+
+TINY = "languages = ['en', 'near'], sentences = 100, vocabulary = 400, layers = 1, width = 16, heads = 2"
+#: Encoders beside each other, of which the first is the baseline.
+BESIDE = f"""
+seeds = [0, 1]
+
+[world]
+count = 80
+
+[encoders]
+first = {{ {TINY}, inner = 16, steps = 2 }}
+second = {{ {TINY}, inner = 17, steps = 2 }}
+third = {{ {TINY}, inner = 18, steps = 2, seed = 0 }}
+
+[scored]
+tokenised = true
+linker = "ibm1"
+text.near = "world:text/en-near.tsv"
+
+[measure.words]
+rounds = 10
+"""
+
+
+def measures(plan: Plan, seed: int) -> Cell:
+    (found,) = (
+        cell
+        for cell in plan.cells.values()
+        if cell.verb.startswith("measure") and cell.axes["seed"] == str(seed)
+    )
+    return found
+
+
+def test_nothing_else_becomes_the_baseline_of_a_measure(tmp_path: Path) -> None:
+    recipe = load_study(small_study.write(tmp_path, BESIDE))
+    whole = make_plan(recipe)
+    made = {cell.title: key for key, cell in whole.cells.items() if cell.verb == "pretrain"}
+    without = make_plan(recipe, frozenset({made["second, seed 0"]}))
+    assert measures(without, 0).settings["labels"] == ["first", "third"]
+    assert measures(without, 1) == measures(whole, 1)
+    # It is left out as a whole, of this seed alone, as what needs the cell that failed.
+    gone = make_plan(recipe, frozenset({made["first, seed 0"]}))
+    assert measures(gone, 0) == measures(whole, 0) and made["first, seed 0"] in measures(gone, 0).needs
+    assert measures(gone, 1) == measures(whole, 1)
+
+
+def test_a_measure_without_its_baseline_is_told_as_left_out(tmp_path: Path) -> None:
+    (tmp_path / "short.txt").write_text("a\n")
+    first = f"first = {{ {TINY}, inner = 16, steps = 2 }}"
+    text = BESIDE.replace("seeds = [0, 1]", "seeds = [0]").replace(
+        first, first.replace("languages = ['en', 'near'], sentences = 100", "text = ['en=short.txt']")
+    )
+    out = tmp_path / "out"
+    run = study(small_study.write(tmp_path, text), out=out, threads=1)
+    assert [key.split("-")[0] for key in run.failed] == ["pretrain"]
+    cells = {cell["verb"]: cell for cell in read_json(out / "study.json")["cells"]}
+    assert cells["measure words"]["status"] == "left out"
+    assert cells["measure words"]["error"] == "needs first, seed 0"
+    assert not any(one.task == "word-retrieval" for one in load_results(out / "results.jsonl"))
+
+
 # ----------------------------------------------------------------------------------------- names
 
 

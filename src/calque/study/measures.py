@@ -24,7 +24,7 @@ def add_measures(matrix: Matrix, group: Group) -> None:
         for seed in recipe.seeds:
             for codes, rows in _sets(matrix, group, _measured_in(matrix, kind, settings)):
                 found = _opened(matrix, rows, codes, seed)
-                if (known := (*codes, *found.values())) in done or not found:
+                if (known := (*codes, *found.values())) in done:
                     continue
                 done.add(known)
                 where = f"measure.{name}"
@@ -59,17 +59,20 @@ def _sets(matrix: Matrix, group: Group, codes: Sequence[str]) -> Iterator[tuple[
 
 
 def _opened(matrix: Matrix, rows: Sequence[Row], codes: Sequence[str], seed: int) -> dict[str, str]:
-    """Encoders by label, without those that rest on something broken or that only a task changes."""
+    """Encoders by label, without those that only a task changes, the baseline first.
+
+    What rests on something broken is left out. Where the baseline does, all stay, and the cell with them is
+    left out as a whole: figures would be told against another, as though it were the baseline.
+    """
     together = matrix.recipe.align.together
     joint = matrix.aligned if together else [code for code in codes if code in matrix.aligned]
-    found = {}
-    for name, variant in rows:
-        if variant is not None and variant.method is None:
-            continue
-        reference = matrix.encoder(name, variant, seed, joint)
-        if not matrix.dead(reference):
-            found[matrix.label(name, variant)] = reference
-    return found
+    found = {
+        matrix.label(name, variant): matrix.encoder(name, variant, seed, joint)
+        for name, variant in rows
+        if variant is None or variant.method is not None
+    }
+    alive = {label: reference for label, reference in found.items() if not matrix.dead(reference)}
+    return alive if next(iter(found)) in alive else found
 
 
 def _read(
