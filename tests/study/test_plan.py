@@ -213,6 +213,57 @@ def test_a_measure_without_its_baseline_is_told_as_left_out(tmp_path: Path) -> N
     assert not any(one.task == "word-retrieval" for one in load_results(out / "results.jsonl"))
 
 
+# ----------------------------------------------------------------------------------------- folders of links
+
+GIVEN = """
+[encoders]
+small = "e5-small-q4"
+[links]
+pairs.de = "linked"
+[align]
+methods = ["centring"]
+[measure.words]
+"""
+
+
+def linked(folder: Path, *splits: str) -> Path:
+    """A study of a folder of links that has these parts."""
+    for split in splits:
+        (folder / "linked" / split).mkdir(parents=True)
+        (folder / "linked" / split / "pairs.json").write_text(split)
+    return small_study.write(folder, GIVEN)
+
+
+def read_by(plan: Plan, verb: str) -> list[str]:
+    (cell,) = (one for one in plan.cells.values() if one.verb == verb)
+    return [Path(path).name for path in cell.resolved(Path())["pairs"]]
+
+
+def test_the_parts_of_a_folder_of_links_are_told_apart(tmp_path: Path) -> None:
+    plan = plan_of(linked(tmp_path, "train", "test"))
+    assert not plan.mistakes
+    assert read_by(plan, "align") == ["train"] and read_by(plan, "measure words") == ["test"]
+
+
+@pytest.mark.parametrize("splits", [("",), ("train",)])
+def test_what_was_learned_is_not_measured_on(splits: tuple[str, ...], tmp_path: Path) -> None:
+    recipe = linked(tmp_path, *splits)
+    (told,) = plan_of(recipe).mistakes
+    assert told.startswith("measure.words: all of links.pairs.de is learned from (give scored.pairs.de")
+    other = tmp_path / "other" / "test"
+    other.mkdir(parents=True)
+    (other / "pairs.json").write_text("other")
+    plan = plan_of(recipe, "scored.pairs.de=other")
+    assert not plan.mistakes and read_by(plan, "measure words") == ["test"]
+    plan = plan_of(recipe, "scored.pairs.de=other/test")
+    assert not plan.mistakes and read_by(plan, "measure words") == ["test"]
+
+
+def test_pairs_that_are_to_come_may_have_parts(tmp_path: Path) -> None:
+    plan = plan_of(small_study.write(tmp_path, GIVEN), "links.pairs.de=data:linked")
+    assert not plan.mistakes and plan.missing == ["linked"]
+
+
 # ----------------------------------------------------------------------------------------- names
 
 

@@ -35,15 +35,18 @@ class Inputs:
             return name
         if name.startswith("world:"):
             return f"{self.world(where)}/{name.removeprefix('world:')}"
-        data = name.startswith("data:")
-        path = self._path(name.removeprefix("data:"), self.study.recipe.data if data else ".")
+        path = self._path(name)
         if is_there(path):
             return file_reference(path.resolve())
-        if data:
+        if name.startswith("data:"):
             self.missing.append(name.removeprefix("data:"))
         else:
             self.mistakes.append(f"{where}: no such file: {name}")
         return name
+
+    def has(self, name: str) -> bool:
+        """Whether there is a file or folder of this name."""
+        return is_there(self._path(name))
 
     def place(self, name: str, where: str) -> str:
         """A folder or file where there is one of this name; otherwise what may be on a hub."""
@@ -58,7 +61,7 @@ class Inputs:
 
     def spec(self, text: str, where: str) -> str:
         """A file; or files of languages: `en=FILE`, `en,de=FILE`, `en=FILE,de=FILE`."""
-        if is_reference(text) or is_there(self._path(text)):
+        if is_reference(text) or self.has(text):
             return self.file(text, where)
         parts = text.split(",")
         found = []
@@ -77,8 +80,10 @@ class Inputs:
             for name, value in settings.items()
         }
 
-    def _path(self, name: str, folder: str = ".") -> Path:
-        return self.study.base / Path(folder, name).expanduser()
+    def _path(self, name: str) -> Path:
+        """Where a file lies: beside the recipe, or in the data folder."""
+        folder = self.study.recipe.data if name.startswith("data:") else "."
+        return self.study.base / Path(folder, name.removeprefix("data:")).expanduser()
 
     def _escapes(self, name: str, where: str) -> bool:
         """Whether a name leads out of the folder that it names."""

@@ -113,10 +113,33 @@ class Matrix:
 
     # ------------------------------------------------------------------------------------ linked text
 
-    def pairs(self, part: LinksPart, name: str, code: str, split: str) -> str:
-        """Linked words of one language with the source."""
+    def linked(self, code: str) -> str:
+        """Linked words of one language to learn from."""
+        return self._pairs(self.recipe.links, "links", code, "train")
+
+    def scored(self, code: str) -> str:
+        """Linked words of one language to measure on: of [scored], or what of [links] is not learned."""
+        if self.recipe.scored is not None:
+            return self._pairs(self.recipe.scored, "scored", code, "test", "train")
+        return self._pairs(self.recipe.links, "links", code, "test")
+
+    def keeps(self, code: str) -> bool:
+        """Whether words of a language are there to be measured on."""
+        links = self.recipe.links
+        if self.recipe.scored is not None:
+            return True
+        if code in links.pairs:
+            folder = links.pairs[code]
+            return self.inputs.has(f"{folder}/test") or not self.inputs.has(folder)
+        return bool(links.settings.get("test"))
+
+    def _pairs(self, part: LinksPart, name: str, code: str, *wanted: str) -> str:
+        """Linked words of one language with the source: the first of these splits that there is."""
         if code in part.pairs:
-            return self.inputs.file(part.pairs[code], f"{name}.pairs.{code}")
+            whole = part.pairs[code]
+            inside = (f"{whole}/{split}" for split in wanted)
+            found = next(filter(self.inputs.has, inside), whole)
+            return self.inputs.file(found, f"{name}.pairs.{code}")
         given = part.text[code]
         paths = [given] if isinstance(given, str) else list(given)
         settings = {
@@ -129,11 +152,12 @@ class Matrix:
         if "encoder" in settings:
             settings["encoder"] = self._by_name(str(settings["encoder"]), f"{name}.encoder")
         settings = self.inputs.located(LinkRecipe, settings, name)
+        split = next((one for one in wanted if settings.get(one)), "train")
         return f"{self.add('link', f'{name} {code}', settings, name, language=code)}/{split}"
 
     def learned(self, code: str, size: int | None, seed: int) -> str:
         """Links to learn from: all, or a sample of sentences that another seed draws anew."""
-        whole = self.pairs(self.recipe.links, "links", code, "train")
+        whole = self.linked(code)
         if size is None:
             return whole
         drawn = {"pairs": whole, "sentences": size, "seed": seed}
@@ -221,6 +245,8 @@ def languages_of(spec: str) -> set[str]:
 def words_of(axes: Mapping[str, object]) -> dict[str, str]:
     """Axes as they are written down."""
     return {name: str(value) for name, value in axes.items()}
+
+
 def in_order(value: Any) -> Any:
     """Nested lists and tables with all tables in the order of their names.
 
@@ -232,5 +258,3 @@ def in_order(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {name: in_order(value[name]) for name in sorted(value)}
     return [in_order(one) for one in value] if isinstance(value, list | tuple) else value
-
-
