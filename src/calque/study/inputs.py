@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from calque.encoders.hub import may_be_on_hub
+from calque.encoders.specs import VECTORS, is_by_language
 from calque.recipe import Recipe
 from calque.study.cells import each_text, file_reference, is_reference
 from calque.study.recipe import LoadedStudy
@@ -49,11 +51,30 @@ class Inputs:
         return is_there(self._path(name))
 
     def place(self, name: str, where: str) -> str:
-        """A folder or file where there is one of this name; otherwise what may be on a hub."""
-        if name.startswith(("world:", "data:")):
+        """A folder or file where there is one of this name, for each language or for all; otherwise what may
+        be on a hub."""
+        if name.startswith(("world:", "data:")) or is_reference(name) or self.has(name):
             return self.file(name, where)
-        path = self._path(name)
-        return file_reference(path.resolve()) if is_there(path) else name
+        if is_by_language(name):
+            return ",".join(self._of_language(part, where) for part in name.split(","))
+        if not self._may_be_on_hub(name):
+            told = "no such folder (names on a hub are MODEL or OWNER/MODEL)"
+            self.mistakes.append(f"{where}: {name}: {told}")
+        return name
+
+    def _of_language(self, part: str, where: str) -> str:
+        """Vectors or an encoder of one language: `en=wiki.en.vec`."""
+        code, told, name = part.partition("=")
+        look = self.file if Path(name).suffix in VECTORS else self.place
+        return f"{code}={look(name.strip(), where)}" if told else self.place(part.strip(), where)
+
+    def _may_be_on_hub(self, name: str) -> bool:
+        """Whether this can be no path: OWNER is no folder here, and none beside the recipe."""
+        owner = name.rpartition("/")[0]
+        try:
+            return may_be_on_hub(name) and not (owner and self.has(owner))
+        except OSError:  # longer than any name
+            return False
 
     def preset(self, name: str, where: str) -> str:
         """A preset's file; one that comes with calque has a name only."""

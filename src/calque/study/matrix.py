@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from calque.pipeline.extending import ExtendRecipe
 from calque.pipeline.linking import LinkRecipe
 from calque.pipeline.modelling import MaskedRecipe
 from calque.pipeline.pretraining import PretrainRecipe
-from calque.study.cells import Cell, cell_reference, needed
+from calque.study.cells import Cell, cell_reference, each_text, needed
 from calque.study.inputs import Inputs
 from calque.study.recipe import LinksPart, LoadedStudy
 from calque.study.variants import Variant, variants_of
@@ -104,6 +105,15 @@ class Matrix:
     def cell(self, reference: str) -> Cell:
         """The cell that a reference is to."""
         return self.cells[needed(reference)[0]]
+
+    def look_for_files(self) -> None:
+        """Look for files that no cell may have asked for: what is not there is a mistake all the same."""
+        for where, part in self.recipe.linked.items():
+            for name in ("text", "links", "pairs"):
+                for code, given in getattr(part, name).items():
+                    each_text(given, partial(self.inputs.file, where=f"{where}.{name}.{code}"))
+        for code in self.recipe.align.dictionary:
+            self._dictionary(code)
 
     def _world(self, where: str) -> str:
         if self.recipe.world is None:
@@ -212,9 +222,7 @@ class Matrix:
         known = self.recipe.encoders.get(spec, spec)
         if not isinstance(known, str):
             return self._base(spec, self.recipe.seeds[0])
-        parts = [part.partition("=") for part in known.split(",")]
-        place = self.inputs.place
-        return ",".join(f"{a}{told}{place(b, where)}" if told else place(a, where) for a, told, b in parts)
+        return self.inputs.place(known, where)
 
     def _trained(self, title: str, spec: Mapping[str, Any], seed: int, name: str) -> str:
         """A model that is pretrained, or another one that is extended."""

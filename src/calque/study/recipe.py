@@ -142,6 +142,11 @@ class StudyRecipe(BaseModel):
     transfer: TransferPart = TransferPart()
     compare: dict[str, Any] = {}
 
+    @property
+    def linked(self) -> dict[str, LinksPart]:
+        """The parts that name linked text."""
+        return {"links": self.links} if self.scored is None else {"links": self.links, "scored": self.scored}
+
     def to_toml(self) -> str:
         return tomli_w.dumps(self.model_dump(mode="json", exclude_defaults=True))
 
