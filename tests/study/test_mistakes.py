@@ -1,6 +1,7 @@
 """What `calque check` says of settings that would do nothing, and of names that nothing has."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import small_study
@@ -9,7 +10,7 @@ from calque.pipeline import CompareRecipe
 from calque.pipeline.linking import LinkRecipe
 from calque.pipeline.measuring.common import MeasureRecipe
 from calque.pipeline.transfersettings import TransferRecipe
-from calque.study import check_study
+from calque.study import check_study, load_study
 from calque.study.names import BY_THE_STUDY
 from calque.study.recipe import Mistakes
 from calque.study.variants import SETTINGS
@@ -134,3 +135,31 @@ def test_settings_of_comparisons_are_checked_where_nothing_is_compared(plain: Pa
     for recipe in (plain, task):
         (found,) = told(recipe, "compare.levl=0.1")
         assert found.startswith("compare: levl") and "did you mean level?" in found
+
+
+# ----------------------------------------------------------------------------------------- --set
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ("encoders.v=en=a.vec,de=b.vec", "en=a.vec,de=b.vec"),
+        ("about=hello, world", "hello, world"),
+        ("paper=a,b", "a,b"),
+        ("data=one, two", "one, two"),
+        ("align.dictionary.near=a, b.txt", "a, b.txt"),
+        ("links.links.near=a, b.links", "a, b.links"),
+        ("measure.words.layers=0,4,-1", "0,4,-1"),
+        ("align.layers=0,last", "0,last"),
+        ("seeds=3,4", [3, 4]),
+        ("align.vary.layers=all,last", ["all", "last"]),
+        ("align.methods=centring", ["centring"]),
+        ("links.filters=different,one-to-one", ["different", "one-to-one"]),
+        ("links.text.near=a.en,a.near", ["a.en", "a.near"]),
+    ],
+)
+def test_a_list_is_set_only_where_there_may_be_one(change: str, found: object, plain: Path) -> None:
+    held: Any = load_study(plain, [change]).recipe.model_dump(mode="json")
+    for name in change.partition("=")[0].split("."):
+        held = held[name]
+    assert held == found
