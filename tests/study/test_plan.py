@@ -134,6 +134,134 @@ def test_a_title_is_no_part_of_a_key(tmp_path: Path) -> None:
     )
 
 
+def test_tables_reach_verbs_in_one_order_however_they_are_written(tmp_path: Path) -> None:
+    """Else one key would stand for two results: they name languages in the order of tables."""
+    files = {code: f'{code} = "world:tasks/ner/{code}.train.tsv"' for code in ("en", "near", "far")}
+    given = []
+    for codes in (("near", "far", "en"), ("en", "far", "near")):
+        table = ", ".join(files[code] for code in codes)
+        (tmp_path / codes[0]).mkdir()
+        plan = plan_of(
+            small_study.write(tmp_path / codes[0], small_study.TASK), f"transfer.ner.train={{{table}}}"
+        )
+        (one, *_) = (cell for cell in plan.cells.values() if cell.verb == "transfer")
+        given.append((one.key, list(one.settings["train"]), list(one.settings["test"])))
+    assert given[0] == given[1]
+
+
+# ----------------------------------------------------------------------------------------- baselines
+
+TINY = "languages = ['en', 'near'], sentences = 100, vocabulary = 400, layers = 1, width = 16, heads = 2"
+#: Encoders beside each other, of which the first is the baseline.
+BESIDE = f"""
+seeds = [0, 1]
+
+[world]
+count = 80
+
+[encoders]
+first = {{ {TINY}, inner = 16, steps = 2 }}
+second = {{ {TINY}, inner = 17, steps = 2 }}
+third = {{ {TINY}, inner = 18, steps = 2, seed = 0 }}
+
+[scored]
+tokenised = true
+linker = "ibm1"
+text.near = "world:text/en-near.tsv"
+
+[measure.words]
+rounds = 10
+"""
+
+
+def measures(plan: Plan, seed: int) -> Cell:
+    (found,) = (
+        cell
+        for cell in plan.cells.values()
+        if cell.verb.startswith("measure") and cell.axes["seed"] == str(seed)
+    )
+    return found
+
+
+def test_nothing_else_becomes_the_baseline_of_a_measure(tmp_path: Path) -> None:
+    recipe = load_study(small_study.write(tmp_path, BESIDE))
+    whole = make_plan(recipe)
+    made = {cell.title: key for key, cell in whole.cells.items() if cell.verb == "pretrain"}
+    without = make_plan(recipe, frozenset({made["second, seed 0"]}))
+    assert measures(without, 0).settings["labels"] == ["first", "third"]
+    assert measures(without, 1) == measures(whole, 1)
+    # It is left out as a whole, of this seed alone, as what needs the cell that failed.
+    gone = make_plan(recipe, frozenset({made["first, seed 0"]}))
+    assert measures(gone, 0) == measures(whole, 0) and made["first, seed 0"] in measures(gone, 0).needs
+    assert measures(gone, 1) == measures(whole, 1)
+
+
+def test_a_measure_without_its_baseline_is_told_as_left_out(tmp_path: Path) -> None:
+    (tmp_path / "short.txt").write_text("a\n")
+    first = f"first = {{ {TINY}, inner = 16, steps = 2 }}"
+    text = BESIDE.replace("seeds = [0, 1]", "seeds = [0]").replace(
+        first, first.replace("languages = ['en', 'near'], sentences = 100", "text = ['en=short.txt']")
+    )
+    out = tmp_path / "out"
+    run = study(small_study.write(tmp_path, text), out=out, threads=1)
+    assert [key.split("-")[0] for key in run.failed] == ["pretrain"]
+    cells = {cell["verb"]: cell for cell in read_json(out / "study.json")["cells"]}
+    assert cells["measure words"]["status"] == "left out"
+    assert cells["measure words"]["error"] == "needs first, seed 0"
+    assert not any(one.task == "word-retrieval" for one in load_results(out / "results.jsonl"))
+
+
+# ----------------------------------------------------------------------------------------- folders of links
+
+GIVEN = """
+[encoders]
+small = "e5-small-q4"
+[links]
+pairs.de = "linked"
+[align]
+methods = ["centring"]
+[measure.words]
+"""
+
+
+def linked(folder: Path, *splits: str) -> Path:
+    """A study of a folder of links that has these parts."""
+    for split in splits:
+        (folder / "linked" / split).mkdir(parents=True)
+        (folder / "linked" / split / "pairs.json").write_text(split)
+    return small_study.write(folder, GIVEN)
+
+
+def read_by(plan: Plan, verb: str) -> list[str]:
+    (cell,) = (one for one in plan.cells.values() if one.verb == verb)
+    return [Path(path).name for path in cell.resolved(Path())["pairs"]]
+
+
+def test_the_parts_of_a_folder_of_links_are_told_apart(tmp_path: Path) -> None:
+    plan = plan_of(linked(tmp_path, "train", "test"))
+    assert not plan.mistakes
+    assert read_by(plan, "align") == ["train"] and read_by(plan, "measure words") == ["test"]
+
+
+@pytest.mark.parametrize("splits", [("",), ("train",)])
+def test_what_was_learned_is_not_measured_on(splits: tuple[str, ...], tmp_path: Path) -> None:
+    recipe = linked(tmp_path, *splits)
+    (told,) = plan_of(recipe).mistakes
+    assert told.startswith("measure.words: all of links.pairs.de is learned from (give scored.pairs.de")
+    other = tmp_path / "other" / "test"
+    other.mkdir(parents=True)
+    (other / "pairs.json").write_text("other")
+    plan = plan_of(recipe, "scored.pairs.de=other")
+    assert not plan.mistakes and read_by(plan, "measure words") == ["test"]
+    plan = plan_of(recipe, "scored.pairs.de=other/test")
+    assert not plan.mistakes and read_by(plan, "measure words") == ["test"]
+
+
+def test_pairs_that_are_to_come_may_have_parts(tmp_path: Path) -> None:
+    plan = plan_of(small_study.write(tmp_path, GIVEN), "links.pairs.de=data:linked")
+    assert not plan.mistakes and plan.missing == ["linked"]
+
+
 # ----------------------------------------------------------------------------------------- names
 
 

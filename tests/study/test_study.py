@@ -422,3 +422,15 @@ def test_a_failure_without_words_is_none_the_less_one(
     assert set(run.failed.values()) == {"TimeoutError"}
     assert "failed: TimeoutError" in capfd.readouterr().err
     assert run.page is None
+
+
+def test_measures_of_one_kind_are_told_apart(recipe: Path, done: Path, tmp_path: Path) -> None:
+    out = tmp_path / "study"
+    shutil.copytree(done, out)
+    study(recipe, out=out, changes=["measure.many={measure='words', keep_many=true, rounds=10}"], threads=1)
+    held = [json.loads(line) for line in results(out).splitlines()]
+    tasks = {one["task"] for one in held}
+    assert {"word-retrieval", "word-retrieval-many"} <= tasks
+    assert [one for one in held if one["task"] == "word-retrieval"] == [
+        one for one in map(json.loads, results(done).splitlines()) if one["task"] == "word-retrieval"
+    ]

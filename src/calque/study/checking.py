@@ -7,7 +7,7 @@ from pathlib import Path
 
 from calque.errors import BadInput, CalqueError
 from calque.study.plan import Plan, make_plan
-from calque.study.recipe import LoadedStudy, Mistakes, load_study
+from calque.study.recipe import LoadedStudy, Mistakes, StudyRecipe, load_study
 from calque.study.verbs import check_settings
 
 #: Where cells would lie: what they make is not there yet.
@@ -36,18 +36,20 @@ def ready(study: LoadedStudy) -> Plan:
 
 def _checked(study: LoadedStudy) -> Plan:
     plan = make_plan(study)
-    found = [*plan.mistakes, *_refused(plan)]
+    found = [*plan.mistakes, *_refused(plan, study.recipe)]
     if found:
         raise Mistakes(list(dict.fromkeys(found)), study.origin)
     return plan
 
 
-def _refused(plan: Plan) -> list[str]:
-    """Settings that a verb would refuse."""
+def _refused(plan: Plan, recipe: StudyRecipe) -> list[str]:
+    """Settings that a verb would refuse; those of comparisons even where there is nothing to compare."""
+    given = [(cell.where, cell.verb, cell.resolved(_SOMEWHERE)) for cell in plan.cells.values()]
+    given.append(("compare", "compare", {**recipe.compare, "runs": []}))
     found = []
-    for cell in plan.cells.values():
+    for where, verb, settings in given:
         try:
-            check_settings(cell.verb, cell.resolved(_SOMEWHERE))
+            check_settings(verb, settings)
         except (CalqueError, TypeError) as error:
-            found.append(f"{cell.where}: {error}")
+            found.append(f"{where}: {error}")
     return found

@@ -109,8 +109,10 @@ def results(root: Path, cells: Mapping[str, Cell], done: Container[str]) -> list
         if key in done and cell.verb.split()[0] in TOLD and path.is_file():
             # Lines end at line feeds alone: a name may hold other characters that end lines.
             lines = filter(None, read_text(path).split("\n"))
-            own = _study_names(cell, cells)
-            found.update(_renamed(line, own) for line in lines) if own else found.update(lines)
+            own, added = _study_names(cell, cells), _own_name(cell)
+            found.update(_renamed(line, own, added) for line in lines) if own or added else found.update(
+                lines
+            )
     return sorted(found)
 
 
@@ -126,9 +128,15 @@ def _study_names(cell: Cell, cells: Mapping[str, Cell]) -> dict[str, str]:
     }
 
 
-def _renamed(line: str, names: Mapping[str, str]) -> str:
+def _own_name(cell: Cell) -> str:
+    """What tells the tasks of a measure from those of others of its kind: the study's name for it."""
+    name = cell.axes.get("measure", "")
+    return "" if not name or cell.verb.endswith(f" {name}") else f"-{name}"
+
+
+def _renamed(line: str, names: Mapping[str, str], added: str) -> str:
     held = json.loads(line)
-    task = names.get(held["task"], held["task"])
+    task = names.get(held["task"], held["task"]) + added
     told = {**held, "task": task, "encoder": names.get("encoder", held["encoder"])}
     return json.dumps(told, ensure_ascii=False, sort_keys=True)
 

@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from calque.encoders.hub import may_be_on_hub
+from calque.encoders.specs import VECTORS, is_by_language
 from calque.errors import CalqueError
 from calque.presets import Verb, load_preset
 from calque.recipe import Recipe
@@ -41,22 +43,44 @@ class Inputs:
             return name
         if name.startswith("world:"):
             return f"{self.world(where)}/{name.removeprefix('world:')}"
-        data = name.startswith("data:")
-        path = self._path(name.removeprefix("data:"), self.study.recipe.data if data else ".")
+        path = self._path(name)
         if is_there(path):
             return file_reference(path.resolve())
-        if data:
+        if name.startswith("data:"):
             self.missing.append(name.removeprefix("data:"))
         else:
             self.mistakes.append(f"{where}: no such file: {name}")
         return name
 
+    def has(self, name: str) -> bool:
+        """Whether there is a file or folder of this name."""
+        return is_there(self._path(name))
+
     def place(self, name: str, where: str) -> str:
-        """A folder or file where there is one of this name; otherwise what may be on a hub."""
-        if name.startswith(("world:", "data:")):
+        """A folder or file where there is one of this name, for each language or for all; otherwise what may
+        be on a hub."""
+        if name.startswith(("world:", "data:")) or is_reference(name) or self.has(name):
             return self.file(name, where)
-        path = self._path(name)
-        return file_reference(path.resolve()) if is_there(path) else name
+        if is_by_language(name):
+            return ",".join(self._of_language(part, where) for part in name.split(","))
+        if not self._may_be_on_hub(name):
+            told = "no such folder (names on a hub are MODEL or OWNER/MODEL)"
+            self.mistakes.append(f"{where}: {name}: {told}")
+        return name
+
+    def _of_language(self, part: str, where: str) -> str:
+        """Vectors or an encoder of one language: `en=wiki.en.vec`."""
+        code, told, name = part.partition("=")
+        look = self.file if Path(name).suffix in VECTORS else self.place
+        return f"{code}={look(name.strip(), where)}" if told else self.place(part.strip(), where)
+
+    def _may_be_on_hub(self, name: str) -> bool:
+        """Whether this can be no path: OWNER is no folder here, and none beside the recipe."""
+        owner = name.rpartition("/")[0]
+        try:
+            return may_be_on_hub(name) and not (owner and self.has(owner))
+        except OSError:  # longer than any name
+            return False
 
     def preset(self, name: str, where: str) -> str:
         """A preset's file; one that comes with calque has a name only."""
@@ -64,7 +88,7 @@ class Inputs:
 
     def spec(self, text: str, where: str) -> str:
         """A file; or files of languages: `en=FILE`, `en,de=FILE`, `en=FILE,de=FILE`."""
-        if is_reference(text) or is_there(self._path(text)):
+        if is_reference(text) or self.has(text):
             return self.file(text, where)
         parts = text.split(",")
         found = []
@@ -95,8 +119,10 @@ class Inputs:
         except CalqueError:
             return {}  # the verb says what is wrong with it
 
-    def _path(self, name: str, folder: str = ".") -> Path:
-        return self.study.base / Path(folder, name).expanduser()
+    def _path(self, name: str) -> Path:
+        """Where a file lies: beside the recipe, or in the data folder."""
+        folder = self.study.recipe.data if name.startswith("data:") else "."
+        return self.study.base / Path(folder, name.removeprefix("data:")).expanduser()
 
     def _escapes(self, name: str, where: str) -> bool:
         """Whether a name leads out of the folder that it names."""

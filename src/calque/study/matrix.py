@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from calque.pipeline.extending import ExtendRecipe
 from calque.pipeline.linking import LinkRecipe
 from calque.pipeline.modelling import MaskedRecipe
 from calque.pipeline.pretraining import PretrainRecipe
-from calque.study.cells import Cell, cell_reference, needed
+from calque.study.cells import Cell, cell_reference, each_text, needed
 from calque.study.inputs import Inputs
 from calque.study.recipe import LinksPart, LoadedStudy
 from calque.study.variants import Variant, variants_of
@@ -91,7 +92,7 @@ class Matrix:
 
     def add(self, verb: str, title: str, settings: Mapping[str, Any], where: str, **axes: object) -> str:
         """A reference to the cell of these settings, which may be there under another title."""
-        cell = Cell.of(verb, title, settings, words_of(axes), where)
+        cell = Cell.of(verb, title, in_order(settings), words_of(axes), where)
         self.cells.setdefault(cell.key, cell)
         if cell.key in self._broken or self._dead.intersection(cell.needs):
             self._dead.add(cell.key)
@@ -105,6 +106,15 @@ class Matrix:
         """The cell that a reference is to."""
         return self.cells[needed(reference)[0]]
 
+    def look_for_files(self) -> None:
+        """Look for files that no cell may have asked for: what is not there is a mistake all the same."""
+        for where, part in self.recipe.linked.items():
+            for name in ("text", "links", "pairs"):
+                for code, given in getattr(part, name).items():
+                    each_text(given, partial(self.inputs.file, where=f"{where}.{name}.{code}"))
+        for code in self.recipe.align.dictionary:
+            self._dictionary(code)
+
     def _world(self, where: str) -> str:
         if self.recipe.world is None:
             self.inputs.mistakes.append(f"{where}: names a file of the world (add a table [world])")
@@ -113,10 +123,33 @@ class Matrix:
 
     # ------------------------------------------------------------------------------------ linked text
 
-    def pairs(self, part: LinksPart, name: str, code: str, split: str) -> str:
-        """Linked words of one language with the source."""
+    def linked(self, code: str) -> str:
+        """Linked words of one language to learn from."""
+        return self._pairs(self.recipe.links, "links", code, "train")
+
+    def scored(self, code: str) -> str:
+        """Linked words of one language to measure on: of [scored], or what of [links] is not learned."""
+        if self.recipe.scored is not None:
+            return self._pairs(self.recipe.scored, "scored", code, "test", "train")
+        return self._pairs(self.recipe.links, "links", code, "test")
+
+    def keeps(self, code: str) -> bool:
+        """Whether words of a language are there to be measured on."""
+        links = self.recipe.links
+        if self.recipe.scored is not None:
+            return True
+        if code in links.pairs:
+            folder = links.pairs[code]
+            return self.inputs.has(f"{folder}/test") or not self.inputs.has(folder)
+        return bool(links.settings.get("test"))
+
+    def _pairs(self, part: LinksPart, name: str, code: str, *wanted: str) -> str:
+        """Linked words of one language with the source: the first of these splits that there is."""
         if code in part.pairs:
-            return self.inputs.file(part.pairs[code], f"{name}.pairs.{code}")
+            whole = part.pairs[code]
+            inside = (f"{whole}/{split}" for split in wanted)
+            found = next(filter(self.inputs.has, inside), whole)
+            return self.inputs.file(found, f"{name}.pairs.{code}")
         given = part.text[code]
         paths = [given] if isinstance(given, str) else list(given)
         settings = {
@@ -129,11 +162,12 @@ class Matrix:
         if "encoder" in settings:
             settings["encoder"] = self._by_name(str(settings["encoder"]), f"{name}.encoder")
         settings = self.inputs.located(LinkRecipe, settings, name)
+        split = next((one for one in wanted if settings.get(one)), "train")
         return f"{self.add('link', f'{name} {code}', settings, name, language=code)}/{split}"
 
     def learned(self, code: str, size: int | None, seed: int) -> str:
         """Links to learn from: all, or a sample of sentences that another seed draws anew."""
-        whole = self.pairs(self.recipe.links, "links", code, "train")
+        whole = self.linked(code)
         if size is None:
             return whole
         drawn = {"pairs": whole, "sentences": size, "seed": seed}
@@ -188,9 +222,7 @@ class Matrix:
         known = self.recipe.encoders.get(spec, spec)
         if not isinstance(known, str):
             return self._base(spec, self.recipe.seeds[0])
-        parts = [part.partition("=") for part in known.split(",")]
-        place = self.inputs.place
-        return ",".join(f"{a}{told}{place(b, where)}" if told else place(a, where) for a, told, b in parts)
+        return self.inputs.place(known, where)
 
     def _trained(self, title: str, spec: Mapping[str, Any], seed: int, name: str) -> str:
         """A model that is pretrained, or another one that is extended."""
@@ -221,3 +253,16 @@ def languages_of(spec: str) -> set[str]:
 def words_of(axes: Mapping[str, object]) -> dict[str, str]:
     """Axes as they are written down."""
     return {name: str(value) for name, value in axes.items()}
+
+
+def in_order(value: Any) -> Any:
+    """Nested lists and tables with all tables in the order of their names.
+
+    A key does not tell in which order they were written, so no verb may see it.
+
+    >>> in_order({"test": {"near": "a", "far": ["b", "a"]}})
+    {'test': {'far': ['b', 'a'], 'near': 'a'}}
+    """
+    if isinstance(value, Mapping):
+        return {name: in_order(value[name]) for name in sorted(value)}
+    return [in_order(one) for one in value] if isinstance(value, list | tuple) else value

@@ -3,26 +3,51 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
+from calque.encoders.specs import is_by_language
 from calque.errors import CalqueError
 from calque.recipe import suggestion
+from calque.report.published import check_paper
 from calque.study.cells import each_text, is_reference
-from calque.study.recipe import MEASURES, LinksPart, StudyRecipe
+from calque.study.matrix import languages_of
+from calque.study.recipe import MEASURES, StudyRecipe
 from calque.study.variants import SETTINGS, Variant
 from calque.text.languages import check_language
+
+#: Settings of verbs that a study sets itself, and what to give in their place.
+_SEEDS, _ENCODERS = "give seeds at the top", "give [encoders]"
+_NAMES = "give names in [encoders] and align.methods"
+BY_THE_STUDY: Mapping[str, Mapping[str, str]] = {
+    "link": {"paths": "give text.CODE", "languages": "give source, and text.CODE"},
+    "align": {"encoder": "give [encoders], and align.encoders for some of them", "pairs": "give [links]"},
+    "measure": {"encoders": _ENCODERS, "labels": _NAMES, "pairs": "give [scored]", "seed": _SEEDS},
+    "transfer": {"encoder": _ENCODERS, "model": _ENCODERS, "label": _NAMES, "seed": _SEEDS, "seeds": _SEEDS},
+    "compare": {
+        "runs": "give [transfer]",
+        "baseline": "give against in the table of a method",
+        "pool": "leave it out: seeds are always pooled",
+        "varies": "leave it out",
+    },
+}
 
 
 def mistakes_in_names(
     recipe: StudyRecipe, variants: Sequence[Variant], labels: Sequence[str]
 ) -> Iterator[str]:
     """Every mistake, a line each; `labels` are what encoders and aligned encoders are called."""
+    yield from _set_by_the_study(recipe)
+    yield from _in_links(recipe)
     yield from _in_align(recipe)
     yield from _in_axes(recipe)
     yield from _in_variants(recipe, variants)
-    yield from _in_languages(recipe)
+    yield from _in_tasks(recipe)
+    if recipe.paper is not None:
+        yield from _refused("paper", recipe.paper, check_paper)
+    for where, code in _languages(recipe):
+        yield from _refused(where, code, check_language)
     for name, held in recipe.measure.items():
         kind = str(held.get("measure", name))
         if kind not in MEASURES:
@@ -33,8 +58,19 @@ def mistakes_in_names(
         yield f"two encoders would be called {label!r} (give methods and encoders different names)"
 
 
+def _in_links(recipe: StudyRecipe) -> Iterator[str]:
+    for where, part in recipe.linked.items():
+        for code in part.links:
+            if code not in part.text:
+                what = f"no {where}.text.{code} that it links"
+                yield _unknown(f"{where}.links.{code}", code, part.text, what)
+
+
 def _in_align(recipe: StudyRecipe) -> Iterator[str]:
     align = recipe.align
+    for code in align.dictionary:
+        if code not in recipe.links.languages:
+            yield _unknown(f"align.dictionary.{code}", code, recipe.links.languages, f"no links of {code}")
     for name in align.shared:
         if name not in SETTINGS:
             yield _unknown(f"align.{name}", name, [*SETTINGS, *type(align).model_fields])
@@ -76,15 +112,70 @@ def _in_variants(recipe: StudyRecipe, variants: Sequence[Variant]) -> Iterator[s
             yield f"{one.where}.against: {one.label} stands beside {count} of {one.against} (vary both alike)"
 
 
-def _in_languages(recipe: StudyRecipe) -> Iterator[str]:
-    scored = recipe.scored or LinksPart()
-    named = {"links.text": recipe.links.languages, "scored.text": scored.languages, "source": [recipe.source]}
-    for where, codes in named.items():
-        for code in codes:
-            try:
-                check_language(code)
-            except CalqueError as error:
-                yield f"{where}: {error}"
+def _in_tasks(recipe: StudyRecipe) -> Iterator[str]:
+    tasks = recipe.transfer.tasks
+    for name in () if tasks else recipe.transfer.shared:
+        yield f"transfer.{name}: a setting of no task (give one a table, such as [transfer.ner])"
+    for name, held in tasks.items():
+        if not (held.get("test") or held.get("mixed")):
+            yield f"transfer.{name}: nothing to test on (give transfer.{name}.test.de = FILE)"
+
+
+def _languages(recipe: StudyRecipe) -> Iterator[tuple[str, str]]:
+    """Where languages are named, and which."""
+    yield "source", recipe.source
+    tables: dict[str, Iterable[str]] = {"align.dictionary": recipe.align.dictionary}
+    tables |= {f"encoders.{name}": _by_language(spec) for name, spec in recipe.encoders.items()}
+    for where, part in recipe.linked.items():
+        tables |= {f"{where}.text": part.text, f"{where}.links": part.links, f"{where}.pairs": part.pairs}
+    for name, held in recipe.measure.items():
+        tables |= {f"measure.{name}.{part}": held.get(part) or {} for part in ("text", "dictionary")}
+    for name, held in recipe.transfer.tasks.items():
+        tables |= {f"transfer.{name}.{part}": held.get(part, {}) for part in ("train", "dev", "test")}
+        for spec in held.get("mixed", ()):
+            yield from ((f"transfer.{name}.mixed", code) for code in sorted(languages_of(spec)))
+    for where, codes in tables.items():
+        yield from ((f"{where}.{named}", code) for named in codes for code in sorted(languages_of(named)))
+
+
+def _by_language(spec: str | Mapping[str, Any]) -> list[str]:
+    """The languages that have an encoder of their own."""
+    if isinstance(spec, str):
+        return sorted(languages_of(spec)) if is_by_language(spec) else []
+    return [code for code, one in spec.items() if isinstance(one, Mapping)]
+
+
+def _refused(where: str, name: str, check: Callable[[str], str]) -> Iterator[str]:
+    """What a check says of a name, if it refuses it."""
+    try:
+        check(name)
+    except CalqueError as error:
+        yield f"{where}: {error}"
+
+
+def _set_by_the_study(recipe: StudyRecipe) -> Iterator[str]:
+    """Settings of verbs that would be taken and do nothing."""
+    for where, verb, held in _of_verbs(recipe):
+        made = {**BY_THE_STUDY[verb], "inputs": "leave it out: files are known by what they hold"}
+        for name in filter(made.__contains__, held):
+            yield f"{where}.{name}: the study sets this itself ({made[name]})"
+
+
+def _of_verbs(recipe: StudyRecipe) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Every table with settings of a verb: where it stands, whose they are, and what it holds."""
+    align, transfer = recipe.align, recipe.transfer
+    yield from ((where, "link", part.settings) for where, part in recipe.linked.items())
+    yield "align", "align", {name: one for name, one in align.settings.items() if name not in align.methods}
+    yield "align.vary", "align", align.vary
+    for name in align.methods:
+        own = align.own(name)
+        yield f"align.{name}", "align", own
+        yield f"align.{name}.vary", "align", own.get("vary", {})
+        yield f"align.{name}.transfer", "transfer", own.get("transfer", {})
+    yield from ((f"measure.{name}", "measure", held) for name, held in recipe.measure.items())
+    yield "transfer", "transfer", transfer.shared
+    yield from ((f"transfer.{name}", "transfer", held) for name, held in transfer.tasks.items())
+    yield "compare", "compare", recipe.compare
 
 
 def reserved_names(recipe: StudyRecipe) -> Iterator[str]:
@@ -105,7 +196,8 @@ def reserved_names(recipe: StudyRecipe) -> Iterator[str]:
 
 
 def _unknown(where: str, name: str, known: Iterable[Any], what: str = "unknown setting") -> str:
-    return f"{where}: {what}; {suggestion(name, sorted(map(str, known)))}"
+    names = sorted(map(str, known))
+    return f"{where}: {what}" + (f"; {suggestion(name, names)}" if names else "")
 
 
 def _twice(names: Sequence[Any]) -> list[Any]:

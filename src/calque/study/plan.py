@@ -40,6 +40,7 @@ def make_plan(study: LoadedStudy, broken: frozenset[str] = frozenset()) -> Plan:
         _add_encoders(matrix, group)
         add_measures(matrix, group)
         add_tasks(matrix, group)
+    matrix.look_for_files()
     methods = {
         matrix.label(name, one): {"encoder": name, "method": one.name, "axes": words_of(one.axes)}
         for name in recipe.encoders

@@ -27,7 +27,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from types import UnionType
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -141,6 +142,11 @@ class StudyRecipe(BaseModel):
     measure: dict[str, dict[str, Any]] = {}
     transfer: TransferPart = TransferPart()
     compare: dict[str, Any] = {}
+
+    @property
+    def linked(self) -> dict[str, LinksPart]:
+        """The parts that name linked text."""
+        return {"links": self.links} if self.scored is None else {"links": self.links, "scored": self.scored}
 
     def to_toml(self) -> str:
         return tomli_w.dumps(self.model_dump(mode="json", exclude_defaults=True))
@@ -305,14 +311,47 @@ def _apply(held: dict[str, Any], change: str) -> None:
         held = held.setdefault(table, {})
         if not isinstance(held, dict):
             raise BadSetting(f"--set {change}: {table} is no table")
-    held[last] = _value(text.strip(), held.get(last))
+    held[last] = _value(text.strip(), held.get(last), many=_may_be_list((*tables, last)))
 
 
-def _value(text: str, before: Any) -> Any:
-    """What was typed, as TOML where it is; otherwise a word, or a list where there are commas or was one."""
+def _value(text: str, before: Any, *, many: bool) -> Any:
+    """What was typed, as TOML where it is; otherwise a word, or, if there may be `many`, a list where there
+    are commas or was one."""
+    listed = many and isinstance(before, list)
     try:
         found = parse_toml(f"value = {text}", "--set")["value"]
     except BadInput:
-        listed = isinstance(before, list) or "," in text
-        found = [_value(part.strip(), None) for part in text.split(",")] if listed else text
-    return [found] if isinstance(before, list) and not isinstance(found, list) else found
+        split = listed or (many and "," in text)
+        found = [_value(part.strip(), None, many=True) for part in text.split(",")] if split else text
+    return [found] if listed and not isinstance(found, list) else found
+
+
+#: Settings of verbs that name several layers in one text.
+_TEXTS = ("layer", "layers")
+
+
+def _may_be_list(path: Sequence[str]) -> bool:
+    """Whether a setting may be a list; of one that only verbs know, all but layers may.
+
+    >>> _may_be_list(["encoders", "v"]), _may_be_list(["measure", "words", "layers"]), _may_be_list(["seeds"])
+    (False, False, True)
+    >>> _may_be_list(["align", "vary", "layers"]), _may_be_list(["links", "filters"])
+    (True, True)
+    """
+    kinds: list[Any] = [StudyRecipe]
+    for name in path:
+        kinds = [one for kind in kinds for one in _within(kind, name)]
+    text = path[-1] in _TEXTS and "vary" not in path
+    return not text and any(kind is Any or get_origin(kind) in (list, tuple) for kind in kinds)
+
+
+def _within(kind: Any, name: str) -> tuple[Any, ...]:
+    """What may stand under a name in a table of this kind: anything where only verbs know it."""
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        field = kind.model_fields.get(name)
+        kind = field.annotation if field else Any
+    elif get_origin(kind) is dict:
+        kind = get_args(kind)[1]
+    elif kind is not Any:
+        return ()
+    return get_args(kind) if isinstance(kind, UnionType) else (kind,)

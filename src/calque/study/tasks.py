@@ -143,5 +143,5 @@ def _beside(matrix: Matrix, variant: Variant, codes: Sequence[str]) -> dict[str,
     settings = dict(variant.task)
     if settings.get("continual") is True:
         spoken = [code for code in matrix.spoken(variant) if code in codes]
-        settings["continual"] = [matrix.pairs(matrix.recipe.links, "links", code, "train") for code in spoken]
+        settings["continual"] = [matrix.linked(code) for code in spoken]
     return settings
