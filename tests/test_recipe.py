@@ -42,7 +42,7 @@ def test_layers_that_are_not_there(text: str) -> None:
 
 
 def test_every_mistake_is_told_with_the_nearest_name() -> None:
-    with pytest.raises(BadSetting, match=r"width.*integer.*did you mean names"):
+    with pytest.raises(BadSetting, match=r"width.*whole number.*did you mean names"):
         Toy.build(width="wide", nmaes=("a",))
 
 

@@ -50,14 +50,20 @@ class Dtype(Choice):
     BFLOAT16 = "bfloat16"
 
 
+#: Names that are all told beside the likely one.
+FEW = 20
+
+
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """A remedy for a mistyped name.
+    """A remedy for a mistyped name; where there are many, those that are like it.
 
     >>> suggestion("eflomel", ["eflomal", "hmm"])
     'did you mean eflomal? known: eflomal, hmm'
     """
-    names = list(known)
-    near = difflib.get_close_matches(word, names, 1)
+    names = list(dict.fromkeys(known))
+    near = difflib.get_close_matches(word, names, 3)
+    if near and len(names) > FEW:
+        return f"did you mean {' or '.join(near)}?"
     return (f"did you mean {near[0]}? " if near else "") + "known: " + ", ".join(names)
 
 
@@ -128,7 +134,11 @@ def odd_numbers(value: Any, name: str = "") -> Iterator[str]:
 
 def mistakes(error: ValidationError, model: type[BaseModel]) -> list[str]:
     """Every mistake that was found, each with what would be right."""
-    return [_mistake(dict(one), _known(model, one["loc"])) for one in error.errors()]
+    told = error.errors()
+    # A list of which an item is refused is then too short.
+    wrong = {one["loc"][:-1] for one in told}
+    own = [one for one in told if not (one["type"] == "too_short" and one["loc"] in wrong)]
+    return [_mistake(dict(one), _known(model, one["loc"])) for one in own]
 
 
 def _known(model: type[BaseModel], place: Sequence[int | str]) -> list[str]:
@@ -144,8 +154,37 @@ def _kinds(annotation: Any) -> tuple[Any, ...]:
     return get_args(annotation) or (annotation,)
 
 
+#: What pydantic says of Python's types, as a person who writes TOML would say it.
+_TOLD = {
+    "extra_forbidden": "unknown setting",
+    "missing": "is missing",
+    "tuple_type": "should be a list, such as [1, 2]",
+    "list_type": "should be a list, such as [1, 2]",
+    "string_type": 'should be text, such as "last"',
+    "dict_type": "should be a table",
+    "model_type": "should be a table",
+    "int_type": "should be a whole number",
+    "int_from_float": "should be a whole number",
+    "int_parsing": "should be a whole number",
+    "float_type": "should be a number",
+    "float_parsing": "should be a number",
+    "bool_type": "should be true or false",
+    "bool_parsing": "should be true or false",
+    "greater_than_equal": "should be at least {ge}",
+    "greater_than": "should be above {gt}",
+    "less_than_equal": "should be at most {le}",
+    "less_than": "should be below {lt}",
+    "too_short": "should have at least {min_length}",
+    "too_long": "should have at most {max_length}",
+    "literal_error": "should be {expected}",
+    "enum": "should be {expected}",
+}
+
+
 def _mistake(mistake: dict[str, Any], known: list[str]) -> str:
-    told, name = str(mistake["msg"]).removeprefix("Value error, "), ".".join(map(str, mistake["loc"]))
+    plain = str(mistake["msg"]).removeprefix("Value error, ")
+    told = _TOLD.get(mistake["type"], plain).format(**mistake.get("ctx", {}))
+    name = ".".join(str(one) for one in mistake["loc"] if "[" not in str(one))
     if not name:  # settings that do not go together: what each of them is would hide what is wrong
         return told
     if mistake["type"] == "extra_forbidden":

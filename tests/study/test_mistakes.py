@@ -1,11 +1,15 @@
 """What `calque check` says of settings that would do nothing, and of names that nothing has."""
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import small_study
 
+from calque.cli import main
+from calque.errors import BadInput
 from calque.pipeline import CompareRecipe
 from calque.pipeline.linking import LinkRecipe
 from calque.pipeline.measuring.common import MeasureRecipe
@@ -163,3 +167,57 @@ def test_a_list_is_set_only_where_there_may_be_one(change: str, found: object, p
     for name in change.partition("=")[0].split("."):
         held = held[name]
     assert held == found
+
+
+# ------------------------------------------------------------------------ told in words, each once
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("align.vary.method=['centring','rotation']", "align.vary.method: is no axis"),
+        ("align.centring.vary={preset=['wu2020']}", "align.centring.vary.preset: is no axis"),
+        ("align.rotatoin.layers='last'", "align.rotatoin: a table of no method; did you mean rotation?"),
+        ("align.anything.steps=2", "align.anything: a table of no method"),
+        ("align.methods=", "align.methods: one has no name"),
+        ("align={methods=['l2'],l2={steps=-5}}", "align.l2: steps is -5 (at least 1)"),
+        ("align={methods=['weak'],weak={temperature=0}}", "temperature"),
+        ("source=eng", "source: language 'eng' (write en)"),
+        ("links.text.ger='world:text/en-near.tsv'", "links.text.ger: language 'ger' (write de)"),
+        ("seeds=[-1]", "seeds.0: should be at least 0 (given: -1)"),
+        ("seeds=[]", "seeds: should have at least 1"),
+        ("align.layers=99", 'layers: should be text, such as "last" (given: 99)'),
+        ("align=3", "align: should be a table (given: 3)"),
+        ("links.text.near='nowhere.tsv'", "links.text.near: no such file: nowhere.tsv"),
+        ("align.vary.laers=['1']", "align.vary.laers: unknown setting; did you mean layers"),
+        ("encoders.x=", "encoders.x: is empty"),
+        ("encoders.x=e5-small-q5", "did you mean e5-small-q4?"),
+        ("align.metods=['a']", "align.metods: unknown setting; did you mean methods or method?"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_told_once_and_in_words(change: str, told: str, tmp_path: Path) -> None:
+    recipe = small_study.write(tmp_path, small_study.RECIPE.replace("gradient.steps = 20\n", ""))
+    with pytest.raises(Mistakes) as found:
+        check_study(recipe, [change])
+    about = [one for one in found.value.found if told in one]
+    assert about and (len(found.value.found) == 1 or not change.startswith(("seeds", "links", "align.vary")))
+    assert not any("Input should" in one or "Tuple" in one for one in found.value.found)
+
+
+def test_a_folder_is_no_recipe(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="is a folder"):
+        check_study(tmp_path)
+    (tmp_path / "recipe.toml").write_text("")
+    with pytest.raises(BadInput, match=re.escape(f"give {tmp_path / 'recipe.toml'}")):
+        check_study(tmp_path)
+
+
+def test_mistakes_are_there_for_programs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = ["check", str(small_study.write(tmp_path)), "--set", "seeds=[-1]", "--json"]
+    monkeypatch.setattr("sys.argv", ["calque", *asked])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 2
+    assert json.loads(capsys.readouterr().out) == {"mistakes": ["seeds.0: should be at least 0 (given: -1)"]}

@@ -118,8 +118,13 @@ def check_command(
 ) -> None:
     """Say every mistake in a study's recipe, before any model is opened."""
     from calque.study import check_study, recipe_text
+    from calque.study.recipe import Mistakes
 
-    plan = check_study(recipe, changes or ())
+    try:
+        plan = check_study(recipe, changes or ())
+    except Mistakes as error:
+        tell(quiet, as_json, {"mistakes": error.found})
+        raise
     if show:
         print(recipe_text(recipe, changes or ()), end="")
         return

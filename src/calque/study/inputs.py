@@ -44,7 +44,7 @@ class Inputs:
         if name.startswith("world:"):
             return f"{self.world(where)}/{name.removeprefix('world:')}"
         path = self._path(name)
-        if is_there(path):
+        if self.has(name):
             return file_reference(path.resolve())
         if name.startswith("data:"):
             self.missing.append(name.removeprefix("data:"))
@@ -54,7 +54,7 @@ class Inputs:
 
     def has(self, name: str) -> bool:
         """Whether there is a file or folder of this name."""
-        return is_there(self._path(name))
+        return bool(name) and is_there(self._path(name))
 
     def place(self, name: str, where: str) -> str:
         """A folder or file where there is one of this name, for each language or for all; otherwise what may

@@ -152,16 +152,16 @@ class Matrix:
             return self.inputs.file(found, f"{name}.pairs.{code}")
         given = part.text[code]
         paths = [given] if isinstance(given, str) else list(given)
+        settings = part.settings
+        if "encoder" in settings:
+            settings["encoder"] = self._by_name(str(settings["encoder"]), f"{name}.encoder")
         settings = {
-            **part.settings,
+            **self.inputs.located(LinkRecipe, settings, name),
             "paths": [self.inputs.file(path, f"{name}.text.{code}") for path in paths],
             "languages": [self.recipe.source, code],
         }
         if code in part.links:
             settings["links"] = self.inputs.file(part.links[code], f"{name}.links.{code}")
-        if "encoder" in settings:
-            settings["encoder"] = self._by_name(str(settings["encoder"]), f"{name}.encoder")
-        settings = self.inputs.located(LinkRecipe, settings, name)
         split = next((one for one in wanted if settings.get(one)), "train")
         return f"{self.add('link', f'{name} {code}', settings, name, language=code)}/{split}"
 

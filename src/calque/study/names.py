@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
+from calque.encoders.bundled import BUNDLED
 from calque.encoders.specs import is_by_language
-from calque.errors import CalqueError
+from calque.errors import BadSetting, CalqueError
 from calque.recipe import suggestion
 from calque.report.published import check_paper
 from calque.study.cells import each_text, is_reference
 from calque.study.matrix import languages_of
 from calque.study.recipe import MEASURES, StudyRecipe
-from calque.study.variants import SETTINGS, Variant
+from calque.study.variants import METHODS, SETTINGS, Variant
 from calque.text.languages import check_language
 
 #: Settings of verbs that a study sets itself, and what to give in their place.
@@ -47,7 +48,9 @@ def mistakes_in_names(
     if recipe.paper is not None:
         yield from _refused("paper", recipe.paper, check_paper)
     for where, code in _languages(recipe):
-        yield from _refused(where, code, check_language)
+        yield from _refused(where, code, _as_written)
+    for name, spec in recipe.encoders.items():
+        yield from _no_encoder(f"encoders.{name}", spec)
     for name, held in recipe.measure.items():
         kind = str(held.get("measure", name))
         if kind not in MEASURES:
@@ -75,9 +78,11 @@ def _in_align(recipe: StudyRecipe) -> Iterator[str]:
         if name not in SETTINGS:
             yield _unknown(f"align.{name}", name, [*SETTINGS, *type(align).model_fields])
     for name in align.idle:
-        # Methods may be left out for now, but hardly under a name so like one that is there.
-        if get_close_matches(name, align.methods, 1, 0.8):
+        # Methods may be left out for now, but hardly under a name that is so like one that is there.
+        if not _may_be_method(name, align.own(name)) or get_close_matches(name, align.methods, 1, 0.8):
             yield _unknown(f"align.{name}", name, align.methods, "a table of no method")
+    if "" in align.methods:
+        yield f"align.methods: one has no name among {list(align.methods)}"
     if "method" in align.shared:
         yield "align.method: is for a method's own table; did you mean methods?"
     for name in align.encoders:
@@ -87,8 +92,15 @@ def _in_align(recipe: StudyRecipe) -> Iterator[str]:
         yield "links: nothing to align by (give links.text.de = FILE, or links.pairs)"
 
 
+def _may_be_method(name: str, held: Mapping[str, Any]) -> bool:
+    return name in METHODS or not {"method", "preset", "transfer"}.isdisjoint(held)
+
+
 def _in_axes(recipe: StudyRecipe) -> Iterator[str]:
     vary = recipe.align.vary
+    for where, axes in {"align": vary, **{f"align.{k}": v for k, v in _own_axes(recipe)}}.items():
+        for axis in filter(axes.__contains__, ("method", "preset")):
+            yield f"{where}.vary.{axis}: is no axis (give each a name in align.methods)"
     for axis, values in vary.items():
         if axis not in SETTINGS:
             yield _unknown(f"align.vary.{axis}", axis, SETTINGS)
@@ -96,6 +108,11 @@ def _in_axes(recipe: StudyRecipe) -> Iterator[str]:
             yield f"align.vary.{axis}: no values (give one or more, or leave it out)"
     if vary and not recipe.align.methods:
         yield "align.vary: nothing to vary (give align.methods)"
+
+
+def _own_axes(recipe: StudyRecipe) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The axes that methods have of their own."""
+    return ((name, recipe.align.own(name).get("vary", {})) for name in recipe.align.methods)
 
 
 def _in_variants(recipe: StudyRecipe, variants: Sequence[Variant]) -> Iterator[str]:
@@ -136,6 +153,21 @@ def _languages(recipe: StudyRecipe) -> Iterator[tuple[str, str]]:
             yield from ((f"transfer.{name}.mixed", code) for code in sorted(languages_of(spec)))
     for where, codes in tables.items():
         yield from ((f"{where}.{named}", code) for named in codes for code in sorted(languages_of(named)))
+
+
+def _as_written(code: str) -> str:
+    """A language by its usual code: one by another would not be taken for the same."""
+    usual = check_language(code)
+    if usual != code:
+        raise BadSetting(f"language {code!r}", remedy=f"write {usual}")
+    return usual
+
+
+def _no_encoder(where: str, spec: object) -> Iterator[str]:
+    if spec in ("", {}):
+        yield f"{where}: is empty (give a name, a folder, or settings of calque pretrain)"
+    elif isinstance(spec, str) and spec not in BUNDLED and get_close_matches(spec, BUNDLED, 1, 0.9):
+        yield _unknown(where, spec, BUNDLED, f"unknown encoder {spec}")
 
 
 def _by_language(spec: str | Mapping[str, Any]) -> list[str]:

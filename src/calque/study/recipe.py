@@ -197,8 +197,11 @@ def _text(given: str | Path) -> tuple[str, str, Path, str]:
     if str(given) in study_names():
         file = resources.files("calque") / "recipes" / "study" / f"{given}.toml"
         return str(given), str(given), Path.cwd(), decoded(file.read_bytes(), str(given))
+    if path.is_dir():
+        own = (path / RECIPE).is_file()
+        raise BadInput("is a folder", where=path, remedy=f"give {path / RECIPE}" if own else "give a recipe")
     if path.suffix or len(path.parts) > 1:
-        raise BadInput("is a folder, not a file" if path.is_dir() else "no such file", where=path)
+        raise BadInput("no such file", where=path)
     raise BadSetting(f"unknown study {str(given)!r}", remedy=suggestion(str(given), study_names()))
 
 

@@ -21,6 +21,7 @@ from calque.study.recipe import AlignPart
 #: Linear methods that depend on a seed.
 DRAWN = (Method.ORTHOGONAL_GRADIENT.value,)
 LOSSES = tuple(map(str, Loss))
+METHODS = (*map(str, Method), *LOSSES)
 #: All settings of an alignment, linear or trained, and that of a sample.
 SETTINGS = frozenset({*AlignRecipe.model_fields, *FinetuneRecipe.model_fields, "size"})
 
@@ -75,7 +76,7 @@ def variants_of(align: AlignPart, inputs: Inputs) -> list[Variant]:
 def _of_method(name: str, align: AlignPart, inputs: Inputs) -> Iterator[Variant]:
     where, own = f"align.{name}", align.own(name)
     tasks = "transfer" in own
-    task, vary = own.pop("transfer", {}), own.pop("vary", align.vary)
+    task, vary = own.pop("transfer", {}), _axes(own.pop("vary", align.vary))
     to, against = own.pop("to", None), own.pop("against", None)
     if "preset" in own:
         own["preset"] = inputs.preset(str(own["preset"]), f"{where}.preset")
@@ -98,6 +99,11 @@ def _of_method(name: str, align: AlignPart, inputs: Inputs) -> Iterator[Variant]
         )  # fmt: skip
 
 
+def _axes(vary: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
+    """The axes of the matrix; what is none is a mistake that is told elsewhere."""
+    return {axis: values for axis, values in vary.items() if axis in SETTINGS - {"method", "preset"}}
+
+
 def _method(name: str, own: Mapping[str, Any], tasks: bool, inputs: Inputs) -> str | None:
     """The method that a name stands for: its own, that of its preset, or itself; None trains none."""
     if "method" in own:
@@ -108,5 +114,5 @@ def _method(name: str, own: Mapping[str, Any], tasks: bool, inputs: Inputs) -> s
         except CalqueError as error:
             inputs.mistakes.append(f"align.{name}: {error}")
     if tasks:
-        return name if name in [*map(str, Method), *LOSSES] else None
+        return name if name in METHODS else None
     return name

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from calque.align.finetune import Loss
 from calque.errors import BadSetting
 from calque.files import is_done
 from calque.links.filters import sample_sentences
@@ -40,6 +39,7 @@ from calque.pipeline import (
     world,
 )
 from calque.pipeline.aligning import align_recipe
+from calque.pipeline.finetuning import FinetuneRecipe
 from calque.pipeline.linking import check_links
 from calque.pipeline.pretraining import pretrain_recipe
 from calque.pipeline.runs import running
@@ -47,6 +47,7 @@ from calque.pipeline.transferring import transfer_recipe
 from calque.recipe import Recipe, parse_layers
 from calque.store import load_pairs, save_pairs
 from calque.study.smoke import SmokeRecipe, smoke_world
+from calque.study.variants import LOSSES
 
 #: More layers than any encoder has: enough to see whether layers are written well.
 DEEP = 1000
@@ -134,9 +135,9 @@ def check_settings(verb: str, settings: Mapping[str, Any]) -> None:
     if isinstance(layers := given.get("layers"), str):
         parse_layers(layers, DEEP)
     if verb == "align":
-        align_recipe(**given)
+        _check_training(align_recipe(**given)[0])
     elif verb == "transfer":
-        transfer_recipe(**given)
+        transfer_recipe(**given).settled().training(0)
     elif verb == "pretrain":
         pretrain_recipe(**given)
     elif verb == "link":
@@ -145,5 +146,12 @@ def check_settings(verb: str, settings: Mapping[str, Any]) -> None:
         RECIPES[verb].build(**given)
 
 
+def _check_training(recipe: Recipe) -> None:
+    """What the training loop and the losses would refuse."""
+    if isinstance(recipe, FinetuneRecipe):
+        recipe.training()
+        recipe.finetuning(DEEP)
+
+
 def _trained(settings: Mapping[str, Any]) -> bool:
-    return settings.get("method") in [*map(str, Loss)]
+    return settings.get("method") in LOSSES
