@@ -279,13 +279,13 @@ def of(make: Callable[..., Work], first: object) -> Make:
 
 THOUSANDS = (1000, 10_000, 100_000)
 KINDS: dict[str, Kind] = {
-    "extraction": Kind(of(extraction, small), (300, 1000, 3000), "sentences"),
+    "extraction": Kind(of(extraction, small), (300, 1000, 3000, 10_000), "sentences"),
     "extraction-tiny": Kind(of(extraction, tiny), THOUSANDS, "sentences"),
     "rotation": Kind(rotation, (*THOUSANDS, 1_000_000), "pairs"),
     "cka": Kind(cka, THOUSANDS, "pairs"),
-    "neighbours": Kind(neighbours, (1000, 10_000, 30_000), "rows a side"),
-    "mining": Kind(mining, (1000, 10_000, 30_000), "rows a side"),
-    "scoring": Kind(scoring, (1000, 10_000, 30_000), "rows a side"),
+    "neighbours": Kind(neighbours, THOUSANDS, "rows a side"),
+    "mining": Kind(mining, THOUSANDS, "rows a side"),
+    "scoring": Kind(scoring, THOUSANDS, "rows a side"),
     "report": Kind(report, (*THOUSANDS, 1_000_000), "items"),
     "study": Kind(study, (50, 200, 800), "cells"),
     "reading": Kind(reading, (*THOUSANDS, 1_000_000), "pairs"),

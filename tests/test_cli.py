@@ -189,7 +189,7 @@ MISTAKES = {
     "unknown language": (("link", "good.tsv", "--languages", "en", "qqzz1", "--out", "OUT"), ["qqzz1"]),
     "similarity without encoder": (("link", "good.tsv", "--linker", "mutual", *LINK), ["--encoder"]),
     "unknown symmetrisation": (("link", "good.tsv", "--symmetrise", "both", *LINK), ["intersection"]),
-    "negative split": (("link", "good.tsv", "--test", "-1", *LINK), ["test", "greater than or equal to 0"]),
+    "negative split": (("link", "good.tsv", "--test", "-1", *LINK), ["test", "at least 0"]),
     "one language twice": (("link", "good.tsv", "--languages", "en", "en", "--out", "OUT"), ["both en"]),
     "one file twice": (("link", "good.tsv", "good.tsv", *LINK), ["given twice"]),
     "gold of other words": (

@@ -130,7 +130,7 @@ def test_a_dataset_by_name(tmp_path: Path) -> None:
         ({"text": ["en="]}, "en=FILE"),
         ({"text": ["en={files}/text.en"], "languages": ("en", "near")}, "are of the world"),
         ({"text": ["en={files}/text.en"], "minutes": 1}, "--steps or --minutes"),
-        ({"text": ["en={files}/text.en"], "max_length": 3}, "greater than or equal to 8"),
+        ({"text": ["en={files}/text.en"], "max_length": 3}, "at least 8"),
         ({"text": ["en={files}/text.en"], "vocabulary": 20}, "at least"),
     ],
 )  # fmt: skip

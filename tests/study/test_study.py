@@ -191,7 +191,7 @@ def test_every_mistake_is_told_at_once(tmp_path: Path) -> None:
     assert "measure.wrds: unknown measure; did you mean words?" in told
     assert "faar" in told
     assert "transfer.ner.train.en: no such file: nowhere.tsv" in told
-    assert "epoch: Extra inputs are not permitted; did you mean epochs?" in told
+    assert "epoch: unknown setting; did you mean epochs?" in told
 
 
 @pytest.mark.parametrize(
