@@ -10,7 +10,12 @@ from statistics import fmean
 import pytest
 from pylatexenc.latexwalker import LatexWalker
 
+from calque.files import write_json
 from calque.report.export import exported, table_names, tables_of
+from calque.report.study.content import Content
+from calque.report.study.page import render_study
+from calque.report.study.reading import read_study
+from calque.report.study.table import Scores
 from calque.text.typology import distance
 from study_folders import StudyMaker
 
@@ -123,3 +128,105 @@ def test_what_a_study_does_not_have_has_no_table(given, there, absent, tmp_path:
 def test_two_encoders_are_told_apart(tmp_path: Path) -> None:
     names = table_names(tables_of(StudyMaker(tmp_path / "one", encoders=("a", "b")).build()))
     assert {"a-distance", "b-distance", "a-compared-ner", "b-compared-ner", "tasks"} <= set(names)
+
+
+# --------------------------------------------------------------------- what means are over, what was learned
+
+
+ALONE = {"gains": {"centring": 0.0, "weak": 3.0}, "able": {"centring": ("de",)}}
+
+
+def test_a_mean_of_one_language_is_called_by_it(tmp_path: Path) -> None:
+    """A map for German alone beside a method that reads all: what both have in common is German."""
+    made = StudyMaker(tmp_path / "one", tasks={"ner": False}, measures=(), **ALONE)
+    study = read_study(made.build())
+    content = Content(study)
+    assert [column.language for column in content.tasks.heads[0].columns] == ["en", "de", "ru", "zh", "hi"]
+    (found,) = content.findings
+    (row,) = [row for row in study.comparisons[0].held.tasks if row.method == "weak"]
+    size = f"{100 * row.difference:+.1f} points"
+    assert found.sentence.startswith(f"weak helped: {size} in German (95%")
+    assert "taken singly, helped in German (+" in found.sentence and "them" not in found.sentence
+    assert not any("them" in told for line in found.lines for told in line.sure)
+    text = render_study(study)
+    assert "> of German</small>" in text and "of 4 languages" not in text
+    lines = csv.DictReader(io.StringIO(exported(study, "csv"), newline=""))
+    assert {(one["target"], one["over"]) for one in lines if one["table"] == "compared-ner"} >= {
+        ("mean", "de"), ("de", ""),
+    }  # fmt: skip
+
+
+def test_a_mean_is_over_the_languages_that_its_methods_share(tmp_path: Path) -> None:
+    able = {"a centring": ("de", "ru")}
+    made = StudyMaker(tmp_path / "one", encoders=("a", "b"), tasks={"ner": False}, measures=(), able=able)
+    study = read_study(made.build())
+    content = Content(study)
+    (head,) = content.tasks.heads
+    means = [(column.about, column.over) for column in head.columns if column.mean]
+    assert means == [("of 4", {"de", "ru", "hi", "zh"}), ("of 2", {"de", "ru"})]
+    cells = {
+        row.name: [None if one is None else one.spread.mean for one in row.cells[-2:]]
+        for block in content.tasks.blocks
+        for row in block.rows
+    }
+    scores = {row.method: row.after.mean for one in study.comparisons for row in one.held.tasks} | {
+        one.held.baseline: one.held.tasks[0].before.mean for one in study.comparisons
+    }
+    assert cells["a centring"] == [None, scores["a centring"]], "which was tested in two languages"
+    assert [cells[label][1] for label in ("a", "a weak")] == [scores["a"], scores["a weak"]]
+    assert cells["a weak"][0] == pytest.approx(
+        fmean(made.score("ner", "a weak", code, seed) for code in made.languages for seed in made.seeds)
+    )
+    assert cells["b"] == [scores["b"], None]
+    assert cells["b weak"] == [scores["b weak"], None]
+    told = content.findings[0].sentence
+    assert "a weak helped: +" in told and "on average over 2 languages" in told
+    assert "b weak helped: +" in told and "on average over 4 languages" in told
+
+
+def test_each_task_has_the_languages_that_it_was_learned_in(tmp_path: Path) -> None:
+    made = StudyMaker(tmp_path / "one", learned={"ner": "de"}, measures=())
+    study = read_study(made.build())
+    content = Content(study)
+    about = {
+        head.key: {column.language: column.about for column in head.columns} for head in content.tasks.heads
+    }
+    assert about["nli"]["en"] == about["ner"]["de"] == "trained on"
+    assert about["nli"]["de"] == about["ner"]["en"] == ""
+    gained = {(source.key, row.code) for table in content.gains for row in table.rows
+              for (source, *_), cell in zip(table.columns, row.cells, strict=True) if cell}  # fmt: skip
+    assert {("nli", "de"), ("ner", "en")} <= gained and not {("nli", "en"), ("ner", "de")} & gained
+    lines = list(csv.DictReader(io.StringIO(exported(study, "csv"), newline="")))
+    assert {(r["table"], r["source"]) for r in lines if r["table"].startswith("compared")} == {
+        ("compared-ner", "de"), ("compared-nli", "en"),
+    }  # fmt: skip
+
+
+def test_comparisons_of_before_tell_less_and_are_read(tmp_path: Path) -> None:
+    """One list of languages for all tasks: runs know better, where they are there."""
+    made = StudyMaker(tmp_path / "one", learned={"ner": "de"}, measures=())
+    (path,) = made.build().glob("cells/*/artifacts/comparison.json")
+    held = json.loads(path.read_text())
+    for row in held["tasks"]:
+        del row["languages"]
+    write_json(path, {**held, "trained": ["de", "en"]})
+    scores = Scores(read_study(made.folder))
+    assert scores.learned_in("nli") == {"en"} and scores.learned_in("ner") == {"de"}
+    assert scores.means("nli") == [{"de", "ru", "hi", "zh"}]
+    assert scores.study.comparisons[0].held.learned_in("nli") == ("de", "en")
+
+
+@pytest.mark.parametrize("order", [("centring", "weak"), ("weak", "centring")])
+def test_the_baseline_has_all_of_its_seeds_whatever_the_order_of_methods(order, tmp_path: Path) -> None:
+    gains = dict.fromkeys(order, 1.0)
+    made = StudyMaker(tmp_path / "one", tasks={"ner": None}, gains=gains, measures=())
+    (path,) = made.build().glob("cells/*/artifacts/comparison.json")
+    held = json.loads(path.read_text())
+    for row in (*held["rows"], *held["tasks"]):
+        if row["method"] == "weak":
+            row |= {"seeds": [2, 2], "baseline mean": 0.1}
+    write_json(path, held)
+    scores = Scores(read_study(made.folder))
+    for language, over in (("de", frozenset()), ("mean", scores.means("ner")[0])):
+        found = scores.figure("ner", "e5", language, over)
+        assert found is not None and found.spread.seeds == 3 and found.spread.mean > 0.1

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, TypeVar, get_args
 
 from calque.errors import BadInput
-from calque.report.parts import Record, mapping, number
+from calque.report.parts import Record, mapping, number, strings
 from calque.report.tasks import Metric, Task, metric_of, task_of
 from calque.stats.seed_verdicts import Finding
 from calque.stats.seeds import Mark, Spread
@@ -78,8 +78,9 @@ class Contrasted:
     """A method and the baseline over seeds, in one language or over several; scores from 0 to 1.
 
     `holm` is p after correction, on which the `finding` rests. `given` is what the answer is conditional on,
-    `detectable` the smallest true difference that would be found four times in five. `kind` is the task where
-    that is not its name: a study may have one task twice, on different data.
+    `detectable` the smallest true difference that would be found four times in five. `languages` are those
+    that a mean is over; files that are older do not tell. `kind` is the task where that is not its name: a
+    study may have one task twice, on different data.
     """
 
     task: str
@@ -99,6 +100,7 @@ class Contrasted:
     finding: str
     given: str
     line: str
+    languages: tuple[str, ...] = ()
     kind: str = ""
 
     @classmethod
@@ -122,6 +124,7 @@ class Contrasted:
             _one_of(record["finding"], FINDINGS),
             str(record["given"]),
             str(record["line"]),
+            strings(record.get("languages", ())),
         )
 
     @property
@@ -159,7 +162,7 @@ def named_task(name: str, kind: str = "") -> Task:
 class Comparison:
     """All that `calque compare` found: single languages in `rows`, their mean for every task in `tasks`.
 
-    `trained` are the languages of the training data, where that is told.
+    `trained` are the languages of each task's training data, where that is told.
     """
 
     baseline: str
@@ -169,7 +172,7 @@ class Comparison:
     tasks: tuple[Contrasted, ...]
     overall: str
     notes: tuple[str, ...]
-    trained: tuple[str, ...] = ()
+    trained: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, path: Path) -> Comparison | None:
@@ -178,6 +181,7 @@ class Comparison:
             return None
         held = mapping(path)
         rows, tasks = (tuple(_contrasts(held, name, path)) for name in ("rows", "tasks"))
+        names = dict.fromkeys(row.task for row in (*tasks, *rows))
         try:
             return cls(
                 str(held["baseline"]),
@@ -187,7 +191,7 @@ class Comparison:
                 tasks,
                 str(held["overall"]),
                 tuple(map(str, _held(held, list, "notes"))),
-                tuple(map(str, held.get("trained", ()))),
+                _learned(held.get("trained", {}), names),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise _unfit(path, error) from None
@@ -201,6 +205,15 @@ class Comparison:
     def names(self) -> tuple[str, ...]:
         """The tasks, in their order."""
         return tuple(dict.fromkeys(row.task for row in (*self.tasks, *self.rows)))
+
+    def learned_in(self, task: str) -> tuple[str, ...]:
+        """The languages of a task's training data, where that is told."""
+        return self.trained.get(task, ())
+
+    @cached_property
+    def learned(self) -> tuple[str, ...]:
+        """The languages of all training data."""
+        return tuple(sorted({code for codes in self.trained.values() for code in codes}))
 
     @cached_property
     def languages(self) -> tuple[str, ...]:
@@ -223,6 +236,13 @@ class Comparison:
         """Whose note this is, which its beginning says."""
         named = [name for name in (self.baseline, *self.methods) if note.startswith(f"{name}: ")]
         return max(named, key=len, default=None)
+
+
+def _learned(told: Any, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Languages by task; older files have one list for all tasks."""
+    if isinstance(told, dict):
+        return {str(task): strings(codes) for task, codes in told.items()}
+    return dict.fromkeys(names, strings(told))
 
 
 def _contrasts(held: Record, name: str, path: Path) -> Iterator[Contrasted]:

@@ -134,13 +134,29 @@ def _row(held: Comparison, found: dict[str, Contrasted], methods: Sequence[str],
     if by_task:
         return SeedRow(capital(one.about.name), figure, one.reading, one.before, cells, False)
     mean = one.language == MEAN
-    about = averaged(held, one) if mean else "trained on" if one.language in held.trained else ""
+    learned = "trained on" if one.language in held.learned_in(one.task) else ""
+    about = averaged(held, [cell for cell in cells if cell is not None]) if mean else learned
     return SeedRow(one.name, about, one.reading, one.before, cells, mean)
 
 
-def averaged(held: Comparison, mean: Contrasted) -> str:
-    """What a mean is over: all languages of its task, where their items make up its own."""
+def averaged(held: Comparison, means: Sequence[Contrasted]) -> str:
+    """What the means of a task, one a method, are over."""
+    over = {frozenset(mean.languages) for mean in means}
+    if len(over) > 1:
+        return "of other languages for each method"
+    codes, mean = over.pop(), means[0]
     own = [row for row in held.rows if (row.task, row.method) == (mean.task, mean.method)]
+    if not codes:
+        return _averaged(mean, own)
+    if len(codes) == 1:
+        return f"of {spoken_name(*codes)}" if len(own) > 1 else ""
+    foreign = {row.language for row in own} - set(held.learned_in(mean.task))
+    left = " not trained on" if codes == foreign and len(own) > len(codes) else ""
+    return f"of {len(codes)} languages{left}"
+
+
+def _averaged(mean: Contrasted, own: Sequence[Contrasted]) -> str:
+    """What an older mean is over: all languages of its task, where their items make up its own."""
     if sum(row.items for row in own) == mean.items:
         return f"of {len(own)} languages" if len(own) > 1 else ""
     return "of languages not trained on"
@@ -375,7 +391,7 @@ def _title(held: Comparison) -> str:
 def _summary(held: Comparison) -> str:
     names = list(dict.fromkeys(row.about.name for row in (*held.tasks, *held.rows)))
     asked = [row.about.asked for row in (*held.tasks, *held.rows)][:1]
-    learned = f" in {listed(list(map(spoken_name, held.trained)))}" if held.trained else ""
+    learned = f" in {listed(list(map(spoken_name, held.learned)))}" if held.learned else ""
     what = "the task" if len(names) == 1 else f"{len(names)} tasks ({listed(names)})"
     where = languages_told(held.languages)
     done = f"Every encoder learned {what}{learned} and was tested on the same items {where}."

@@ -277,7 +277,9 @@ class StudyFolder:
         level = run.recipe.get("level", ALPHA)
         level = level if isinstance(level, int | float) else ALPHA
         paired = bool(run.recipe.get("paired_seeds"))
-        return GroupComparison(group, replace(told, rows=rows, tasks=tasks), level, paired, against)
+        learned = {names.get(task, task): codes for task, codes in told.trained.items()}
+        held = replace(told, rows=rows, tasks=tasks, trained=learned)
+        return GroupComparison(group, held, level, paired, against)
 
     def _names(self, compare: Cell) -> dict[str, str]:
         """What the study calls the tasks of a comparison, which knows them by what they are."""

@@ -69,7 +69,8 @@ def _big(table: BigTable, name: str, study: StudyFolder, legend: str) -> Sheet:
         {
             "run": block.title if block.published else study.name,
             "task": head.key, "metric": head.metric or head.figure, "source": study.source,
-            "target": column.language, "encoder": row.name or row.label, "seeds": cell.spread.seeds or None,
+            "target": column.language, "over": "+".join(sorted(column.over)),
+            "encoder": row.name or row.label, "seeds": cell.spread.seeds or None,
             "value": cell.spread.mean, "std": cell.spread.std, "mark": cell.mark or cell.printed,
             "note": row.about,
         }
