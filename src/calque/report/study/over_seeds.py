@@ -144,17 +144,15 @@ def code_of(languages: tuple[str, str], source: str) -> str:
 
 def seed_measures(study: StudyFolder) -> tuple[SeedMeasure, ...]:
     """Everything that was measured, a group at a time."""
-    return tuple(
-        SeedMeasure(one, found) for one in study.measures for found in agreeing(one, measured(one.first))
-    )
+    return tuple(SeedMeasure(one, found) for one in study.measures for found in _agreeing(one))
 
 
-def agreeing(one: GroupMeasure, first: Sequence[Measured]) -> tuple[Measured, ...]:
+def _agreeing(one: GroupMeasure) -> tuple[Measured, ...]:
     """What was measured with the first seed, judged together with the same of the other seeds."""
     others = [{_subject(m): m for m in measured(run)} for run in one.others]
     return tuple(
         replace(m, leading=m.leading.with_seeds([o[_subject(m)].leading for o in others if _subject(m) in o]))
-        for m in first
+        for m in one.measured
     )
 
 
@@ -182,7 +180,8 @@ def _head(study: StudyFolder, measures: Sequence[SeedMeasure]) -> Head:
     panel, pairs = measures[0].held.whole, _pairs(measures)
     columns = [Column(code) for code in study.by_distance(code_of(pair, study.source) for pair in pairs)]
     if len(columns) > 1:
-        columns.append(Column(MEAN, f"of {len(columns)}"))
+        over = frozenset(column.language for column in columns)
+        columns.append(Column(MEAN, f"of {len(columns)}", over))
     layers = {one.measure.group.encoder: one.held.layer for one in measures if one.held.layer is not None}
     told = sorted(set(layers.values()))
     where = f"layer {told[0]}" if len(told) == 1 else ""
@@ -221,8 +220,8 @@ def _figure(one: SeedMeasure | None, label: str, column: Column, source: str) ->
     if one is None:
         return None
     pairs = {code_of(pair, source): pair for pair in _pairs([one])}
-    if not column.mean and column.language not in pairs:
-        return None
+    if not (column.over or {column.language}) <= pairs.keys():
+        return None  # nor is there a mean of some of the languages
     languages = None if column.mean else pairs[column.language]
     spread, found = one.score(label, languages), one.contrast(label, languages)
     if spread is None:

@@ -164,7 +164,8 @@ class _Made(Content):
 
     def _folds(self, limits: Limits, *, lean: bool) -> list[MeasureFold]:
         found = []
-        for place, (one, own) in enumerate(self.runs):
+        for place, one in enumerate(self.study.measures):
+            own = one.measured
             views = self._views.get((place, lean)) or tuple(measure_view(held, lean=lean) for held in own)
             self._views[place, lean] = views
             view = run_view(one.first, f"measure{place}", limits, own, views, written=False)

@@ -15,7 +15,7 @@ from calque.report.collect import STUDY, Run, collect, place_of, results_of
 from calque.report.parts import Record, mapping, number, strings
 from calque.report.tasks import TASKS
 from calque.report.transfer import PREFIX, Comparison, Trained, spoken_name, trained
-from calque.report.verdict import ALPHA
+from calque.report.verdict import ALPHA, Measured, measured
 from calque.text.typology import distance
 from calque.types import Result
 
@@ -115,8 +115,8 @@ class GroupComparison:
 class GroupMeasure:
     """What one measure found of a group, with every seed.
 
-    `name` is what the study calls it where it takes one measure in several ways. `drawn` are the seeds that
-    methods were aligned with which a seed changes.
+    `name` is what the study calls it where it takes one measure in several ways. `runs` are by seed, the
+    fullest first. `drawn` are the seeds that methods were aligned with which a seed changes.
     """
 
     group: Group
@@ -127,12 +127,17 @@ class GroupMeasure:
 
     @property
     def first(self) -> Run:
-        """The first seed, which is shown in full."""
+        """The seed that is shown in full: the first of those in which least is missing."""
         return next(iter(self.runs.values()))
 
     @property
     def others(self) -> tuple[Run, ...]:
         return tuple(self.runs.values())[1:]
+
+    @cached_property
+    def measured(self) -> tuple[Measured, ...]:
+        """What was measured with the first seed."""
+        return measured(self.first)
 
     @cached_property
     def seeds(self) -> dict[int, tuple[Result, ...]]:
@@ -308,7 +313,7 @@ class StudyFolder:
         """One a measure and group: measures in the order in which they are listed, groups in theirs."""
         keyed: dict[tuple[str, str, int], dict[int, list[Path]]] = {}
         for cell, folder in self.done(MEASURE):
-            group = self.groups.index(self._group_of(cell, folder))
+            group = self.groups.index(self.group_of(cell, folder))
             own = keyed.setdefault((cell.verb, cell.axes.get("measure", ""), group), {})
             own.setdefault(cell.seed or 0, []).append(folder)
         made = [
@@ -317,7 +322,7 @@ class StudyFolder:
         ]
         return tuple(sorted(made, key=lambda one: (*_rank(one), self.groups.index(one.group))))
 
-    def _group_of(self, cell: Cell, folder: Path) -> Group:
+    def group_of(self, cell: Cell, folder: Path) -> Group:
         """Whose run this is: by its axes where they tell, otherwise by whom it measured."""
         told = [group for group in self.groups if group.encoder == cell.axes.get("encoder")]
         if len(told) == 1 or len(self.groups) == 1:
@@ -327,10 +332,25 @@ class StudyFolder:
 
 
 def _measure(verb: str, name: str, group: Group, held: Mapping[int, Sequence[Path]]) -> GroupMeasure:
-    runs = {seed: together([collect(folder) for folder in folders]) for seed, folders in sorted(held.items())}
-    labels = {"labels": list(group.labels)}
-    told = {seed: replace(run, recipe={**run.recipe, **labels}) for seed, run in runs.items()}
-    return GroupMeasure(group, verb, name, told)
+    runs = {
+        seed: of_group(together([collect(folder) for folder in folders]), group)
+        for seed, folders in held.items()
+    }
+    order = sorted(runs, key=lambda seed: (*_missing(runs[seed]), seed))
+    return GroupMeasure(group, verb, name, {seed: runs[seed] for seed in order})
+
+
+def of_group(run: Run, group: Group) -> Run:
+    """A run with the labels of a group, and no differences but those to its baseline: where that failed, a
+    measure compares with the next encoder that is there."""
+    own = tuple(r for r in run.results if r.baseline in (None, group.baseline))
+    return replace(run, results=own, recipe={**run.recipe, "labels": list(group.labels)})
+
+
+def _missing(run: Run) -> tuple[int, int]:
+    """Orders runs of one measure: the more languages the sooner, then the more encoders and differences."""
+    pairs = {r.languages for r in run.results}
+    return -len(pairs), -len({(r.languages, r.encoder, r.baseline is None) for r in run.results})
 
 
 def _results(folder: Path) -> tuple[Result, ...]:

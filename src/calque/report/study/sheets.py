@@ -12,7 +12,7 @@ from calque.report.study.content import Content
 from calque.report.study.contrasts import contrast_blocks
 from calque.report.study.cost import CostTable, Spent
 from calque.report.study.gains import Gain, GainTable, Split
-from calque.report.study.reading import MEASURE, StudyFolder
+from calque.report.study.reading import MEASURE, StudyFolder, of_group
 from calque.report.study.retrieval import Points, Spot
 from calque.report.study.table import BigTable
 from calque.report.tasks import Metric
@@ -107,8 +107,9 @@ def _beside_each_other(study: StudyFolder, *, many: bool) -> Iterator[tuple[str,
 def _measured(study: StudyFolder, *, many: bool) -> Iterator[tuple[str, Sheet]]:
     """Every measure of every cell, by layer."""
     for cell, folder in study.done(MEASURE):
-        run = replace(collect(folder), recipe={"labels": list(study.labels)})
-        name = cell.axes.get("measure") or (cell.axes.get("encoder", "") if many else "")
+        group = study.group_of(cell, folder)
+        run = of_group(collect(folder), group)
+        name = " ".join(filter(None, (group.encoder if many else "", cell.axes.get("measure"))))
         yield from ((name, panel_sheet(panel)) for panel in run.panels)
 
 
