@@ -16,7 +16,7 @@ from calque.pipeline import Comparison, compare
 from calque.pipeline.comparing import Row
 from calque.report.collect import collect
 from calque.stats.ratios import Ratio
-from calque.stats.seeds import Runs, SeedTest, compare_means, compare_runs
+from calque.stats.seeds import Runs, SeedTest, compare_means
 from calque.stats.significance import holm
 from calque.store import save_items, save_results
 from calque.types import Items, Result
@@ -147,10 +147,8 @@ def test_a_mean_is_over_the_seeds_that_all_its_languages_have(compared: Callable
         assert (one.languages, one.baseline.seeds, one.method.seeds) == (3, 3, len(seeds[method]))
     for code, kept in (("de", (0, 1, 2)), ("fr", (0, 2))):
         single = rows(found)["nli", code, "centring"].comparison
-        assert single == compare_runs(
-            runs("nli", "base", code, (0, 1, 2)), runs("nli", "centring", code, kept),
-            ACCURACY, test=SeedTest.SEED_T,
-        )  # fmt: skip
+        pair = runs("nli", "base", code, (0, 1, 2)), runs("nli", "centring", code, kept)
+        assert single == compare_means([pair], ACCURACY, test=SeedTest.SEED_T)
 
 
 def test_a_seed_that_the_baseline_lacks_is_told_once(compared: Callable[..., Comparison]) -> None:
@@ -261,7 +259,7 @@ def test_runs_that_are_compared_one_by_one_are_those_of_seeds_that_both_have(
     for method, seeds in (("centring", (0, 2)), ("weak", (0, 1, 2))):
         pairs = {code: (runs("nli", "base", code, seeds), runs("nli", method, code, seeds)) for code in SIZES}
         for code, pair in pairs.items():
-            assert rows(found)["nli", code, method].comparison == compare_runs(*pair, ACCURACY, **options)
+            assert rows(found)["nli", code, method].comparison == compare_means([pair], ACCURACY, **options)
         mean = [pairs[code] for code in ("de", "fr", "hi")]
         assert rows(found)["nli", "mean", method].comparison == compare_means(mean, ACCURACY, **options)
 

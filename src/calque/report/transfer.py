@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any, TypeVar, get_args
 
 from calque.errors import BadInput
 from calque.report.parts import Record, mapping, number, strings
 from calque.report.tasks import Metric, Task, metric_of, task_of
 from calque.stats.seed_verdicts import Finding
-from calque.stats.seeds import Mark, Spread
+from calque.stats.seeds import Mark, Spread, spread_of
 from calque.text.languages import language_name
 from calque.types import Result
 
@@ -417,15 +417,6 @@ class Trained:
 
     def items(self, language: str) -> int:
         return max((r.count for r in self.results if r.languages[1] == language), default=0)
-
-
-def spread_of(values: Sequence[float]) -> Spread:
-    """Mean and standard deviation (n − 1); of one value there is no deviation.
-
-    >>> spread_of([0.5, 0.75]).mean, spread_of([0.5]).std
-    (0.625, None)
-    """
-    return Spread(fmean(values), stdev(values) if len(values) > 1 else None, len(values))
 
 
 def trained(results: Sequence[Result], study: Study | None) -> tuple[Trained, ...]:

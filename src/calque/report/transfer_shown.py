@@ -27,12 +27,11 @@ from calque.report.transfer import (
     Training,
     shown_spread,
     spoken_name,
-    spread_of,
 )
 from calque.report.verdict import ALPHA
 from calque.report.words import MOST_NAMES, capital, listed, p_value, points, signed, some
 from calque.report.written import Block, Figure, Written
-from calque.stats.seeds import Spread
+from calque.stats.seeds import Spread, spread_of
 
 #: Findings by the classes of the page's style, which have a sign each.
 KINDS = dict(zip(FINDINGS, ("helped", "hurt", "no-evidence", "untested"), strict=True))

@@ -10,10 +10,10 @@ from statistics import fmean
 from calque.report.collect import Panel
 from calque.report.study.reading import Group, GroupMeasure, StudyFolder
 from calque.report.study.table import ONE_SEED, BigTable, Column, Head, RowBlock, SeedScore, StudyRow, short
-from calque.report.transfer import MEAN, spread_of
+from calque.report.transfer import MEAN
 from calque.report.verdict import HELPED, RAISED, UNTESTED, Compared, Contrast, Measured, measured
 from calque.report.words import capital, some
-from calque.stats.seeds import Spread
+from calque.stats.seeds import Spread, spread_of
 
 RETRIEVAL = ("word-retrieval", "lexicon", "sentence-retrieval")
 
