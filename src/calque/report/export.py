@@ -2,7 +2,8 @@
 
 As Markdown and LaTeX there is a table for everything that was measured (a row a layer, a column an encoder),
 for every task that was learned or compared (mean ± standard deviation, marks, difference, corrected p), and
-one for links. As CSV all of them are one: a line a figure, one header, scores from 0 to 1 at full precision.
+one for links; of a study every table of its page as well. As CSV all of them are one: a line a figure, one
+header, at full precision: shares from 0 to 1, other figures as they are.
 """
 
 from __future__ import annotations

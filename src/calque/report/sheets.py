@@ -15,12 +15,13 @@ from calque.types import Result
 
 #: A figure, by the columns that say what it is.
 Record: TypeAlias = dict[str, object]
-#: The columns of CSV. `encoder` is the method where methods are compared; a difference is to `baseline`. Of
-#: two figures that belong together `beside` is the other one; `distance` is of the target from the source,
-#: and a mean is `over` these languages.
+#: The columns of CSV. `task` and `metric` are as in results, `name` is what a study calls its task or
+#: measure. `encoder` is the method where methods are compared; a difference is to `baseline`. Of two figures
+#: that belong together `beside` is the other one; `distance` is of the target from the source, and a mean is
+#: `over` these languages.
 COLUMNS = (
-    "table", "run", "task", "metric", "variant", "source", "target", "direction", "layer", "group", "bin",
-    "encoder", "seed", "seeds", "items", "value", "std", "low", "high",
+    "table", "run", "task", "name", "metric", "variant", "source", "target", "direction", "layer", "group",
+    "bin", "encoder", "seed", "seeds", "items", "value", "std", "low", "high",
     "baseline", "baseline_seeds", "baseline_value", "baseline_std",
     "difference", "difference_low", "difference_high", "p", "p_corrected", "mark", "finding", "distance",
     "beside", "over", "note",
@@ -148,7 +149,8 @@ def comparison_sheets(held: Comparison, run: str) -> Iterator[Sheet]:
 def contrast_record(row: Contrasted, held: Comparison) -> Record:
     """A method in a language, its baseline, and the difference."""
     return {
-        "task": PREFIX + (row.kind or row.task), "metric": row.metric, "target": row.language,
+        "task": PREFIX + (row.kind or row.task), "name": row.task if row.kind else "", "metric": row.metric,
+        "target": row.language,
         "over": "+".join(row.languages) if row.language == MEAN else "",
         "encoder": row.method, "seeds": row.after.seeds, "items": row.items,
         "value": row.after.mean, "std": row.after.std,

@@ -72,8 +72,14 @@ class SeedMeasure:
     def score(self, label: str, languages: tuple[str, str] | None = None) -> Spread | None:
         """A figure over the seeds there are."""
         held = [self._value(seed, label, languages) for seed in self.seeds]
-        found = [value for value in held if value is not None]
-        return spread_of(found) if found else None
+        return self._spread(label, [value for value in held if value is not None])
+
+    def _spread(self, label: str, values: Sequence[float]) -> Spread | None:
+        """Over seeds; what none of them changes was measured once, however often."""
+        if not values:
+            return None
+        same = len(set(values)) == 1 and not self.measure.drawn.get(label)
+        return spread_of(values[:1] if same else values)
 
     def change(self, label: str, languages: tuple[str, str] | None = None) -> Spread | None:
         """What there is more than in the baseline, seed by seed."""
@@ -82,7 +88,7 @@ class SeedMeasure:
             for seed in self.seeds
         ]
         found = [after - before for after, before in pairs if after is not None and before is not None]
-        return spread_of(found) if found else None
+        return self._spread(label, found)
 
     def lone(self, label: str) -> bool:
         """Whether a seed changes this method, and one seed of it is all that was measured."""
@@ -194,7 +200,8 @@ def _head(study: StudyFolder, measures: Sequence[SeedMeasure]) -> Head:
         panel.reading,
         tuple(columns),
         where,
-        panel.metric,
+        task=panel.task,
+        metric=panel.metric,
     )
 
 

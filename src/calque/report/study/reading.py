@@ -295,18 +295,26 @@ class StudyFolder:
     # ------------------------------------------------------------------------------------ measures
 
     @cached_property
-    def _drawn(self) -> dict[str, frozenset[int]]:
-        """By method the seeds that it was aligned with, where a seed changes it."""
-        aligned = {one.key: one for one in self.of_status(DONE) if one.verb == ALIGN and one.seed is not None}
-        found: dict[str, set[int]] = {}
+    def alignments(self) -> dict[str, tuple[Cell, ...]]:
+        """By method the cells that aligned it: its own, and those that its tasks rest on."""
+        aligned = {one.key: one for one in self.of_status(DONE) if one.verb == ALIGN}
+        found: dict[str, dict[str, Cell]] = {}
         for cell in self.of_status(DONE):
             # Methods that differ in a task only share an alignment, which has the name of the first.
             keys = [cell.key] if cell.verb == ALIGN else cell.needs if cell.verb == TRANSFER else ()
-            seeds = {seed for key in keys if key in aligned and (seed := aligned[key].seed) is not None}
-            labels = [label for group in self.groups if (label := group.label_of(cell))] if seeds else []
-            for label in labels:
-                found.setdefault(label, set()).update(seeds)
-        return {label: frozenset(seeds) for label, seeds in found.items()}
+            own = {key: aligned[key] for key in keys if key in aligned}
+            for label in filter(None, (group.label_of(cell) for group in self.groups)):
+                found.setdefault(label, {}).update(own)
+        return {label: tuple(own.values()) for label, own in found.items()}
+
+    @cached_property
+    def _drawn(self) -> dict[str, frozenset[int]]:
+        """By method the seeds that it was aligned with, where a seed changes it."""
+        seeds = {
+            label: frozenset(cell.seed for cell in own if cell.seed is not None)
+            for label, own in self.alignments.items()
+        }
+        return {label: own for label, own in seeds.items() if own}
 
     @cached_property
     def measures(self) -> tuple[GroupMeasure, ...]:

@@ -10,7 +10,7 @@ from typing import TypeVar
 from calque.report.published import PAPERS, Published, matching
 from calque.report.study.reading import Group, StudyFolder
 from calque.report.tasks import Metric, Task, metric_of
-from calque.report.transfer import MEAN, Contrasted, named_task, shown_spread, spoken_name
+from calque.report.transfer import MEAN, PREFIX, Contrasted, named_task, shown_spread, spoken_name
 from calque.report.transfer_shown import MARKS
 from calque.report.words import capital, listed
 from calque.report.written import Block, Figure, Written
@@ -43,7 +43,10 @@ class Column:
 
 @dataclass(frozen=True)
 class Head:
-    """A task or a measure over the columns of its languages."""
+    """A task or a measure over the columns of its languages.
+
+    `key` is the study's own name for it, `task` and `metric` are as in results.
+    """
 
     key: str
     title: str
@@ -51,6 +54,7 @@ class Head:
     reading: Metric
     columns: tuple[Column, ...]
     about: str = ""
+    task: str = ""
     metric: str = ""
 
 
@@ -280,7 +284,8 @@ def _head(scores: Scores, name: str) -> Head:
     columns += [Column(MEAN, f"of {len(over)}", over) for over in scores.means(name)]
     figure = reading.name or scores.metrics[name]
     title = about.title or capital(about.name)
-    return Head(name, title, figure, reading, tuple(columns), metric=scores.metrics[name])
+    task, metric = PREFIX + scores.study.kinds[name], scores.metrics[name]
+    return Head(name, title, figure, reading, tuple(columns), task=task, metric=metric)
 
 
 def _block(scores: Scores, group: Group, heads: Sequence[Head]) -> RowBlock:
