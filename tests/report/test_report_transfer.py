@@ -25,7 +25,7 @@ from calque.report.figures import RowBar, row_bars
 from calque.report.page import write_page
 from calque.report.svg import Mark
 from calque.report.tables import markdown, summary_table, verdict_line
-from calque.report.transfer import Comparison, Contrasted, Study, Trained, Training, trained
+from calque.report.transfer import Comparison, Contrasted, Setup, Trained, Training, trained
 from calque.report.transfer_shown import comparison_view, headline
 from calque.store import load_results, save_items, save_results
 from calque.types import Items, Result
@@ -619,7 +619,7 @@ def test_runs_without_their_data_are_shown_as_far_as_results_go(tmp_path: Path) 
     text, seen = page(folder)
     safe(text, seen)
     assert "English trained on" in seen.text and "tested in" in seen.text and "regime" not in seen.text
-    assert Study.read(folder / "artifacts" / "data.json", folder / "x") is None
+    assert Setup.read(folder / "artifacts" / "data.json", folder / "x") is None
 
 
 def test_an_empty_comparison_says_so(tmp_path: Path) -> None:

@@ -12,9 +12,9 @@ from typing import Any, TypeVar, get_args
 from calque.errors import BadInput
 from calque.report.parts import Record, mapping, number, strings
 from calque.report.tasks import Metric, Task, metric_of, task_of
+from calque.report.words import name_of
 from calque.stats.seed_verdicts import Finding
 from calque.stats.seeds import Mark, Spread, spread_of
-from calque.text.languages import language_name
 from calque.types import Result
 
 T = TypeVar("T")
@@ -32,14 +32,7 @@ def spoken_name(code: str) -> str:
     >>> spoken_name("de"), spoken_name("de+en"), spoken_name("my dialect")
     ('German', 'German + English', 'my dialect')
     """
-    return " + ".join(map(_name, code.split("+")))
-
-
-def _name(code: str) -> str:
-    try:
-        return language_name(code)
-    except ValueError:
-        return code
+    return " + ".join(map(name_of, code.split("+")))
 
 
 def _held(record: Record, kind: type[T], name: str) -> T:
@@ -306,7 +299,7 @@ class Training:
 
 
 @dataclass(frozen=True)
-class Study:
+class Setup:
     """What a run of `calque transfer` learned from and was tested on, and how it was trained."""
 
     task: str
@@ -318,7 +311,7 @@ class Study:
     trainings: tuple[Training, ...]
 
     @classmethod
-    def read(cls, data: Path, training: Path) -> Study | None:
+    def read(cls, data: Path, training: Path) -> Setup | None:
         """What two files tell; None where the first is not there."""
         if not data.is_file():
             return None
@@ -419,14 +412,14 @@ class Trained:
         return max((r.count for r in self.results if r.languages[1] == language), default=0)
 
 
-def trained(results: Sequence[Result], study: Study | None) -> tuple[Trained, ...]:
+def trained(results: Sequence[Result], setup: Setup | None) -> tuple[Trained, ...]:
     """Results of transfer, those of one task, encoder and training together."""
     keyed: dict[tuple[str, str, str, str], list[Result]] = {}
     for r in results:
         if r.task.startswith(PREFIX) and r.baseline is None and r.group is None:
             keyed.setdefault((r.task, r.encoder, r.variant, r.languages[0]), []).append(r)
-    order = [one.language for one in study.of_part("test")] if study else []
-    own = [one.language for one in study.of_part("train")] if study else []
+    order = [one.language for one in setup.of_part("test")] if setup else []
+    own = [one.language for one in setup.of_part("train")] if setup else []
     return tuple(
         Trained(task, encoder, tuple(held), tuple(order), tuple(own or source.split("+")))
         for (task, encoder, _, source), held in keyed.items()

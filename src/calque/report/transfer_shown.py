@@ -22,7 +22,7 @@ from calque.report.transfer import (
     Comparison,
     Contrasted,
     Portion,
-    Study,
+    Setup,
     Trained,
     Training,
     shown_spread,
@@ -491,7 +491,7 @@ class TrainedView:
     next: str
 
 
-def trained_view(held: Trained, study: Study | None, name: str) -> TrainedView:
+def trained_view(held: Trained, setup: Setup | None, name: str) -> TrainedView:
     """All that the page shows of a run; `name` is its folder's."""
     rows = tuple(_score_rows(held))
     title = held.about.title or capital(held.about.name)
@@ -505,10 +505,10 @@ def trained_view(held: Trained, study: Study | None, name: str) -> TrainedView:
         rows,
         _scores_picture(held, rows),
         tuple((metric_of(one).name or one, tuple(_seed_rows(held, one))) for one in held.metrics),
-        tuple(_facts(held, study)),
-        study.portions if study else (),
-        study.trainings if study else (),
-        study.dropped if study else 0,
+        tuple(_facts(held, setup)),
+        setup.portions if setup else (),
+        setup.trainings if setup else (),
+        setup.dropped if setup else 0,
         f"calque compare BASE {shlex.quote(name)} --out compared",
     )
 
@@ -580,32 +580,32 @@ def _score_bar(row: ScoreRow, spread: Spread) -> RowBar:
     return RowBar(label, mark, f"{value:.1f}", told, not row.about or row.mean, row.mean)
 
 
-def _facts(held: Trained, study: Study | None) -> Iterator[tuple[str, str]]:
+def _facts(held: Trained, setup: Setup | None) -> Iterator[tuple[str, str]]:
     """How it was trained, by name."""
     yield "encoder", held.encoder
-    if study is None:
+    if setup is None:
         return
     for part, name in (("train", "learned from"), ("test", "tested on")):
-        own = study.of_part(part)
+        own = setup.of_part(part)
         if own:
             yield name, f"{sum(one.items for one in own):,} items {languages_told(_codes(own))}"
-    yield "regime", REGIMES.get(study.regime, study.regime)
-    yield "weights kept", _chosen(study, held)
+    yield "regime", REGIMES.get(setup.regime, setup.regime)
+    yield "weights kept", _chosen(setup, held)
     seeds = ", ".join(map(str, held.seeds))
-    yield "seeds", f"{seeds}; a seed varies {study.varies}"
+    yield "seeds", f"{seeds}; a seed varies {setup.varies}"
 
 
 def _codes(portions: Sequence[Portion]) -> list[str]:
     return list(dict.fromkeys(one.language for one in portions))
 
 
-def _chosen(study: Study, held: Trained) -> str:
+def _chosen(setup: Setup, held: Trained) -> str:
     """Which weights were kept, and how they were chosen."""
-    dev = study.of_part("dev")
+    dev = setup.of_part("dev")
     if not dev:
         return "those after the last step: there were no dev data to choose by"
-    told = f"those that score best on {study.selected} ({listed(list(map(spoken_name, _codes(dev))))})"
-    scores = [one.best for one in study.trainings if one.best is not None]
+    told = f"those that score best on {setup.selected} ({listed(list(map(spoken_name, _codes(dev))))})"
+    scores = [one.best for one in setup.trainings if one.best is not None]
     name = metric_of(held.metrics[0]).name or held.metrics[0]
     return told + (f": {name} {shown_spread(spread_of(scores))}" if scores else "")
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import fmean
 
-from calque.report.collect import Panel, Run, name_of, pair_name, place_of
+from calque.report.collect import Panel, Run, pair_name, place_of
 from calque.report.mean import mean_panel, verdict_layer
 from calque.report.tasks import Metric
 from calque.report.transfer import comparison_lines, trained_line
-from calque.report.words import amount, capital, listed, p_value, points, signed, some
+from calque.report.words import amount, capital, listed, name_of, p_value, points, signed, some
 from calque.stats.significance import holm
 from calque.types import Result
 

@@ -12,7 +12,7 @@ from calque.report.study.over_seeds import SeedMeasure, measure_table, seed_meas
 from calque.report.study.reading import StudyFolder
 from calque.report.study.retrieval import Beside, beside
 from calque.report.study.table import BigTable, RowBlock, Scores, published_blocks, task_table
-from calque.report.study.told import Finding, findings
+from calque.report.study.told import Finding, findings, told_lines
 
 
 class Content:
@@ -28,6 +28,11 @@ class Content:
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
         return findings(self.scores, self.measures)
+
+    @property
+    def lines(self) -> list[str]:
+        """What the study found, a line a task or measure; then what methods have over each other."""
+        return told_lines(self.study, self.findings)
 
     @cached_property
     def corrections(self) -> str:

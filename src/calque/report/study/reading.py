@@ -399,20 +399,20 @@ def read_study(folder: Path) -> StudyFolder:
         if not groups:
             raise ValueError("no groups")
         return StudyFolder(
-            folder,
-            str(held.get("about") or ""),
-            None if held.get("paper") is None else str(held["paper"]),
-            str(held["source"]),
-            tuple(map(int, held["seeds"])),
-            groups,
-            {str(label): Method.of(one) for label, one in held.get("methods", {}).items()},
-            {str(name): _translated(one) for name, one in held.get("tasks", {}).items()},
-            tuple(Cell.of(one, costs if isinstance(costs, dict) else {}) for one in held["cells"]),
-            read_text(recipe) if recipe.is_file() else "",
-            mapping(folder / "environment.json"),
-            cost,
-            finished(folder),
-            None if held.get("base") is None else str(held["base"]),
+            folder=folder,
+            about=str(held.get("about") or ""),
+            paper=None if held.get("paper") is None else str(held["paper"]),
+            source=str(held["source"]),
+            seeds=tuple(map(int, held["seeds"])),
+            groups=groups,
+            methods={str(label): Method.of(one) for label, one in held.get("methods", {}).items()},
+            tasks={str(name): _translated(one) for name, one in held.get("tasks", {}).items()},
+            cells=tuple(Cell.of(one, costs if isinstance(costs, dict) else {}) for one in held["cells"]),
+            recipe_text=read_text(recipe) if recipe.is_file() else "",
+            environment=mapping(folder / "environment.json"),
+            cost=cost,
+            finished=finished(folder),
+            base=None if held.get("base") is None else str(held["base"]),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise BadInput(f"does not fit: {error!r}", where=path, remedy="run the study again") from None

@@ -32,9 +32,9 @@ PRINTED = (
 NONE = "–"
 
 
-def study_sheets(study: StudyFolder) -> Iterator[tuple[str, Sheet]]:
+def study_sheets(content: Content) -> Iterator[tuple[str, Sheet]]:
     """In the order of the page; before each the encoder's name, where there are several."""
-    content, many = Content(study), len(study.groups) > 1
+    study, many = content.study, len(content.study.groups) > 1
     yield from (("", _big(one, "tasks", study, LEGEND)) for one in content.tasks.cut())
     for held in study.comparisons:
         name = held.group.encoder if many else ""
