@@ -224,7 +224,7 @@ def test_a_mean_of_one_language_is_called_by_it(tmp_path: Path) -> None:
     assert "taken singly, helped in German (+" in found.sentence and "them" not in found.sentence
     assert not any("them" in told for line in found.lines for told in line.sure)
     text = render_study(study)
-    assert "> of German</small>" in text and "of 4 languages" not in text
+    assert "> of German</small>" in text and "Mean of German" in text and "of 4 languages" not in text
     lines = csv.DictReader(io.StringIO(exported(study, "csv"), newline=""))
     assert {(one["target"], one["over"]) for one in lines if one["table"] == "compared-ner"} >= {
         ("mean", "de"), ("de", ""),

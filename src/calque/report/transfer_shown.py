@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -435,7 +435,8 @@ def _pictures(held: Comparison, rows: Sequence[Contrasted], about: Task) -> Iter
     every = [_mark(row) for row in rows]
     for place, method in enumerate(held.methods, 1):
         own = [row for row in rows if row.method == method]
-        bars = [_bar(row) for row in sorted(own, key=lambda row: row.language != MEAN)]
+        shown = {row.language for row in own} - {MEAN, *held.learned_in(own[0].task)} if own else set()
+        bars = [_bar(row, shown) for row in sorted(own, key=lambda row: row.language != MEAN)]
         if bars:
             title = f"{capital(about.name)}: {method} less {held.baseline}, in points"
             yield place, method, row_bars(bars, title=title, place=place, also=[*every, *_LEAST])
@@ -451,8 +452,13 @@ def _mark(row: Contrasted) -> Mark:
     return Mark(row.difference * scale, low, high)
 
 
-def _bar(row: Contrasted) -> RowBar:
+def _bar(row: Contrasted, foreign: Collection[str]) -> RowBar:
+    """A bar; a mean that is not over all languages beside it says so."""
     label = capital(row.name) if row.language == MEAN else row.name
+    if row.languages and row.language == MEAN and set(row.languages) != set(foreign):
+        label += (
+            f" of {len(row.languages)}" if len(row.languages) > 1 else f" of {spoken_name(*row.languages)}"
+        )
     figure = signed(row.difference, row.reading) + ("*" if row.sure else "")
     told = f"{label}: {figure} points, {_interval(row)}{finding(row)}"
     return RowBar(label, _mark(row), figure, told, row.sure, row.language == MEAN)
