@@ -18,6 +18,7 @@ from calque.report.study.content import Content
 from calque.report.study.page import render_study
 from calque.report.study.reading import read_study
 from calque.report.study.table import Scores
+from calque.report.transfer_shown import comparison_view
 from calque.store import load_results, save_results
 from calque.text.typology import distance
 from study_folders import StudyMaker
@@ -305,3 +306,5 @@ def test_the_baseline_has_all_of_its_seeds_whatever_the_order_of_methods(order, 
     for language, over in (("de", frozenset()), ("mean", scores.means("ner")[0])):
         found = scores.figure("ner", "e5", language, over)
         assert found is not None and found.spread.seeds == 3 and found.spread.mean > 0.1
+    view = comparison_view(scores.study.comparisons[0].held)
+    assert {row.before.seeds for row in view.tasks[0].table.rows} == {3}

@@ -130,12 +130,14 @@ def _row(held: Comparison, found: dict[str, Contrasted], methods: Sequence[str],
     cells = tuple(found.get(name) for name in methods)
     one = next(cell for cell in cells if cell is not None)
     figure = one.reading.name or one.metric
+    # Where runs are missing, the baseline may have fewer seeds beside one method than another.
+    before = max((cell.before for cell in cells if cell is not None), key=lambda spread: spread.seeds)
     if by_task:
-        return SeedRow(capital(one.about.name), figure, one.reading, one.before, cells, False)
+        return SeedRow(capital(one.about.name), figure, one.reading, before, cells, False)
     mean = one.language == MEAN
     learned = "trained on" if one.language in held.learned_in(one.task) else ""
     about = averaged(held, [cell for cell in cells if cell is not None]) if mean else learned
-    return SeedRow(one.name, about, one.reading, one.before, cells, mean)
+    return SeedRow(one.name, about, one.reading, before, cells, mean)
 
 
 def averaged(held: Comparison, means: Sequence[Contrasted]) -> str:
