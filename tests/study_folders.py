@@ -34,7 +34,8 @@ class StudyMaker:
 
     `gains` are of transfer, in points; word retrieval gains four times as much. `broken` are cells that
     failed, by verb and label; what rests on them is left out. `kinds` are what tasks of other names are.
-    Unless languages are measured `together`, each has cells of its own.
+    Unless languages are measured `together`, each has cells of its own. `able` are the languages that labels
+    were tested in on tasks, where these are not all; `learned` those of a task's labels, where not English.
     """
 
     folder: Path
@@ -52,6 +53,8 @@ class StudyMaker:
     drawn: bool = True
     together: bool = True
     kinds: Mapping[str, str] = field(default_factory=dict)
+    able: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    learned: Mapping[str, str] = field(default_factory=dict)
     cells: list[dict[str, Any]] = field(default_factory=list)
 
     def label(self, encoder: str, method: str) -> str:
@@ -144,12 +147,13 @@ class StudyMaker:
         return round(base + self.gain(label, language, task) + 0.004 * luck.standard_normal(), 6)
 
     def _transfer(self, folder: Path, task: str, label: str, seed: int) -> dict[str, float]:
-        told = {code: self.score(task, label, code, seed) for code in ("en", *self.languages)}
-        kind = self.kinds.get(task, task)
+        tested = ("en", *self.able.get(label, self.languages))
+        told = {code: self.score(task, label, code, seed) for code in tested}
+        kind, source = self.kinds.get(task, task), self.learned.get(task, "en")
         metric = METRICS.get(kind, "accuracy")
         made = [
             Result(
-                f"transfer-{kind}", metric, value, ("en", code), label, variant="finetune", count=1000,
+                f"transfer-{kind}", metric, value, (source, code), label, variant="finetune", count=1000,
                 seed=seed, signature=f"task:transfer-{kind}|seed:{seed}",
             )
             for code, value in told.items()
@@ -158,8 +162,8 @@ class StudyMaker:
         (folder / "artifacts" / "counts.json").unlink()
         about = {
             "task": kind, "label": label, "regime": "finetune", "a seed varies": VARIES,
-            "selected on": "dev data in the training language", "train": [portion("en", 20000)],
-            "dev": [portion("en")], "test": [portion(code) for code in told],
+            "selected on": "dev data in the training language", "train": [portion(source, 20000)],
+            "dev": [portion(source)], "test": [portion(code) for code in told],
         }  # fmt: skip
         write_json(folder / "artifacts" / "data.json", about)
         return told
@@ -178,20 +182,26 @@ class StudyMaker:
         rows, means = [], []
         for task in names:
             kind = self.kinds.get(task, task)
+            told = {label: self.able.get(label, self.languages) for label in group["methods"]}
+            wanted = [code for code in ("en", *self.languages) if code != self.learned.get(task, "en")]
+            shared = [code for code in wanted if all(code in ("en", *own) for own in told.values())]
             for label in group["methods"]:
                 codes = [code for code in ("en", *self.languages) if (task, label, code) in scores]
                 pairs = {
                     code: (scores[task, group["baseline"], code], scores[task, label, code]) for code in codes
                 }
                 rows += [_record(kind, code, label, *pair) for code, pair in pairs.items()]
-                foreign = [pair for code, pair in pairs.items() if code != "en"]
+                over = [code for code in pairs if code in shared]
+                foreign = [pairs[code] for code in over]
                 if foreign:
                     arms = [list(zip(*arm, strict=True)) for arm in zip(*foreign, strict=True)]
                     both = [[fmean(seed) for seed in arm] for arm in arms]
-                    means.append(_record(kind, "mean", label, *both, languages=len(foreign)))
+                    mean = _record(kind, "mean", label, *both, languages=len(foreign))
+                    means.append({**mean, "languages": over})
         held = {
             "baseline": group["baseline"], "test": "seeds-and-items", "a seed varies": VARIES,
-            "rows": _judged(rows), "tasks": _judged(means), "overall": "told", "trained": ["en"], "notes": [],
+            "rows": _judged(rows), "tasks": _judged(means), "overall": "told", "notes": [],
+            "trained": {self.kinds.get(task, task): [self.learned.get(task, "en")] for task in names},
         }  # fmt: skip
         make_run(folder, [], examples=None, verb="compare")
         write_text(folder / "recipe.toml", 'verb = "compare"\nlevel = 0.05\n')

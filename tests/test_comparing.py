@@ -1,5 +1,6 @@
 """`calque compare` where runs are missing: what can be compared is, and what was left out is told."""
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
@@ -10,10 +11,12 @@ import pytest
 import scipy.stats
 
 from calque.errors import BadInput, BadSetting
+from calque.files import write_json
 from calque.pipeline import Comparison, compare
 from calque.pipeline.comparing import Row
+from calque.report.collect import collect
 from calque.stats.ratios import Ratio
-from calque.stats.seeds import Runs, SeedTest, compare_means, compare_runs
+from calque.stats.seeds import Runs, SeedTest, compare_means
 from calque.stats.significance import holm
 from calque.store import save_items, save_results
 from calque.types import Items, Result
@@ -144,10 +147,8 @@ def test_a_mean_is_over_the_seeds_that_all_its_languages_have(compared: Callable
         assert (one.languages, one.baseline.seeds, one.method.seeds) == (3, 3, len(seeds[method]))
     for code, kept in (("de", (0, 1, 2)), ("fr", (0, 2))):
         single = rows(found)["nli", code, "centring"].comparison
-        assert single == compare_runs(
-            runs("nli", "base", code, (0, 1, 2)), runs("nli", "centring", code, kept),
-            ACCURACY, test=SeedTest.SEED_T,
-        )  # fmt: skip
+        pair = runs("nli", "base", code, (0, 1, 2)), runs("nli", "centring", code, kept)
+        assert single == compare_means([pair], ACCURACY, test=SeedTest.SEED_T)
 
 
 def test_a_seed_that_the_baseline_lacks_is_told_once(compared: Callable[..., Comparison]) -> None:
@@ -223,6 +224,25 @@ def test_a_method_that_was_not_run_on_a_task_is_told(compared: Callable[..., Com
     }  # fmt: skip
 
 
+def test_each_task_has_training_data_of_its_own(tmp_path: Path) -> None:
+    held = cells(tasks=("nli", "pos"))
+    folders = []
+    for task, label in product(("nli", "pos"), ("base", "centring")):
+        folders.append(
+            write(tmp_path / f"{task}-{label}", [cell for cell in held if cell[:2] == (task, label)])
+        )
+        path = folders[-1] / "artifacts" / "data.json"
+        data = json.loads(path.read_text())
+        data["train"] = [{**data["train"][0], "language": "de" if task == "pos" else "en"}]
+        write_json(path, data)
+    found = compare(folders, baseline="base", rounds=200, out=tmp_path / "out")
+    assert found.record()["trained"] == {"nli": ["en"], "pos": ["de"]}
+    assert [row.languages for row in found.tasks] == [("de", "fr", "hi"), ("en", "fr", "hi")]
+    read = collect(tmp_path / "out").comparison
+    assert read is not None and read.learned_in("pos") == ("de",)
+    assert [row.languages for row in read.tasks] == [row.languages for row in found.tasks]
+
+
 # ------------------------------------------------------------------------------------------- pairing
 
 
@@ -239,7 +259,7 @@ def test_runs_that_are_compared_one_by_one_are_those_of_seeds_that_both_have(
     for method, seeds in (("centring", (0, 2)), ("weak", (0, 1, 2))):
         pairs = {code: (runs("nli", "base", code, seeds), runs("nli", method, code, seeds)) for code in SIZES}
         for code, pair in pairs.items():
-            assert rows(found)["nli", code, method].comparison == compare_runs(*pair, ACCURACY, **options)
+            assert rows(found)["nli", code, method].comparison == compare_means([pair], ACCURACY, **options)
         mean = [pairs[code] for code in ("de", "fr", "hi")]
         assert rows(found)["nli", "mean", method].comparison == compare_means(mean, ACCURACY, **options)
 
@@ -314,6 +334,11 @@ def test_methods_without_a_language_in_common_have_means_of_their_own(
     assert {row.method: row.comparison.items for row in found.tasks} == {
         "centring": SIZES["de"] + SIZES["fr"], "weak": SIZES["hi"],
     }  # fmt: skip
+    told = {row["method"]: row["languages"] for row in found.record()["tasks"]}
+    assert told == {"centring": ["de", "fr"], "weak": ["hi"]}
+    assert {row["method"]: row["languages"] for row in found.record()["rows"] if row["language"] == "hi"} == {
+        "weak": ["hi"]
+    }
     pairs = [(runs("nli", "base", "hi", range(3)), runs("nli", "weak", "hi", range(3)))]
     assert rows(found)["nli", "mean", "weak"].comparison == compare_means(pairs, ACCURACY)
 

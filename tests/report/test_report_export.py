@@ -289,8 +289,8 @@ def test_a_study_has_its_comparisons_and_measures(tmp_path: Path, scored) -> Non
     }  # fmt: skip
     write_json(study / "study.json", about)
     names = table_names(tables_of(study))
-    own = ["compared-ner", "published", "distance", "translated", "measures"]
-    assert names[:5] == own and len(names) == 7 and names[6].endswith("seed1")
+    own = ["tasks", "compared-ner", "published", "distance", "translated", "measures"]
+    assert names[:6] == own and len(names) == 8 and names[7].endswith("seed1")
     lines = lines_of(exported(tables_of(study), "csv"))
     assert sorted({one["seed"] for one in lines if one["table"].startswith("word-")}) == ["0", "1"]
     assert held["tasks"][0]["line"] in exported(tables_of(study), "md")

@@ -1,11 +1,15 @@
 """The page of a study: every figure where it belongs, the verdict in words, what is missing by name."""
 
+import csv
 import html
+import io
 import json
 import re
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -17,6 +21,7 @@ from test_report_page import NASTY, Seen, page, safe
 from calque.errors import BadInput
 from calque.files import write_json
 from calque.report.collect import collect
+from calque.report.export import exported
 from calque.report.page import write_page
 from calque.report.published import matching
 from calque.report.study.over_seeds import seed_measures
@@ -35,7 +40,9 @@ from calque.report.study.table import (
 from calque.report.study.told import merged
 from calque.report.tasks import Metric
 from calque.stats.seeds import Spread
+from calque.store import load_results, save_results
 from calque.text.typology import distance
+from calque.types import Result
 from run_folders import make_run
 from study_folders import METRICS, StudyMaker, study
 
@@ -371,7 +378,7 @@ def test_pictures_and_examples_are_of_the_first_seed_and_folded(tmp_path: Path) 
     text, seen = page(study(tmp_path / "run", measures=made, seeds=(3, 4)))
     safe(text, seen)
     folds = re.findall(r'<details class="fold measure">', text)
-    assert len(folds) == 5 and "of seed 3, the first of 2" in seen.text
+    assert len(folds) == 5 and "of seed 3, one of 2" in seen.text
     for words in (
         "Layer against layer",
         "Linked and unrelated words",
@@ -393,6 +400,114 @@ def test_languages_that_were_measured_apart_are_tested_together(tmp_path: Path) 
     verdicts = [{v.encoder: (v.word, v.best.p) for v in one.held.verdicts} for one in (a, b)]
     assert verdicts[0] == verdicts[1] and verdicts[0]["weak"][0] == "helped"
     assert a.score("weak") == b.score("weak")
+
+
+# ------------------------------------------------------------------------- measures where seeds differ
+
+
+def rewritten(folder: Path, seed: int, change: Callable[[Result], Result | None]) -> None:
+    """Every result of the measures of a seed as something else, or gone."""
+    for cell in json.loads((folder / "study.json").read_text())["cells"]:
+        if cell["verb"].startswith("measure") and cell["axes"]["seed"] == str(seed):
+            path = folder / "cells" / cell["key"] / "results.jsonl"
+            save_results(path, [new for r in load_results(path) if (new := change(r)) is not None])
+
+
+def failing(folder: Path, gone: Callable[[dict[str, Any]], bool]) -> Path:
+    """The study with these cells failed."""
+    told = json.loads((folder / "study.json").read_text())
+    for cell in told["cells"]:
+        if gone(cell):
+            cell |= {"status": "failed", "error": "out of memory"}
+    write_json(folder / "study.json", told)
+    return folder
+
+
+def measured_in(code: str, seed: int) -> Callable[[dict[str, Any]], bool]:
+    return lambda cell: cell["title"].startswith(f"words {code},") and cell["axes"]["seed"] == str(seed)
+
+
+#: One measure of one method, nothing else.
+BARE: dict[str, Any] = {"tasks": {}, "gains": {"weak": 3.0}, "measures": ("words",)}
+
+
+def test_a_verdict_is_about_the_layer_of_the_first_seed(tmp_path: Path) -> None:
+    """Another seed of a pretrained baseline may be best elsewhere: there the method gains ten points."""
+    folder = study(tmp_path / "run", **BARE, languages=("de",))
+    for seed in (0, 1, 2):
+
+        def planted(r: Result, seed: int = seed) -> Result:
+            best = {4: 0.6, 8: 0.5} if seed == 0 else {4: 0.5, 8: 0.8}
+            base, gain = best.get(r.layer or 0, 0.3), 0.1 if r.layer == 8 else 0.0
+            if r.baseline is not None:
+                return replace(r, value=gain, low=gain - 0.01, high=gain + 0.01, p=0.0002 if gain else 0.9)
+            return replace(r, value=base + (gain if r.encoder == "weak" else 0.0), items=None)
+
+        rewritten(folder, seed, planted)
+    (one,) = seed_measures(read_study(folder))
+    (verdict,) = one.held.verdicts
+    assert verdict.best.layer == one.held.layer == 4 and verdict.word == "no evidence"
+    change, score = one.change("weak"), one.score("weak")
+    assert change is not None and score is not None
+    assert verdict.best.change.value == change.mean == 0.0
+    assert verdict.best.after.value == pytest.approx(score.mean)
+    _, seen = page(folder)
+    assert "no evidence" in seen.text.lower() and "10.0 points" not in seen.text
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_seed_without_a_language_is_in_no_mean_of_all(tmp_path: Path, lost: int) -> None:
+    """Its other languages count; the first seed that is shown is one that has all."""
+    folder = study(tmp_path / "run", **BARE, languages=("de", "zh"), together=False)
+    kept = [seed for seed in (0, 1, 2) if seed != lost]
+    held = read_study(failing(folder, measured_in("zh", lost)))
+    (one,) = seed_measures(held)
+    (verdict,) = one.held.verdicts
+    change = one.change("weak")
+    assert change is not None and change.seeds == 2 and verdict.best.seeds == 2
+    assert verdict.best.change.value == pytest.approx(change.mean)
+    assert one.measure.first is one.measure.runs[kept[0]]
+    for code, seeds in (("de", 3), ("zh", 2)):
+        contrast, single = one.contrast("weak", ("en", code)), one.change("weak", ("en", code))
+        assert contrast is not None and single is not None and contrast.seeds == single.seeds == seeds
+        assert contrast.change.value == pytest.approx(single.mean)
+    assert f"tests of seed {kept[0]}, one of 3" in page(folder)[1].text
+
+
+def test_a_group_that_lacks_a_language_has_no_mean_under_that_of_all(tmp_path: Path) -> None:
+    folder = study(
+        tmp_path / "run", **BARE, languages=("de", "zh"), encoders=("a", "b"), together=False
+    )  # fmt: skip
+
+    def of_a(cell: dict[str, Any]) -> bool:
+        return cell["title"].startswith("words zh, a,")
+
+    ((heads, rows),) = tables(page(failing(folder, of_a))[0], "Measures")
+    assert heads == ["German", "Chinese", "mean of 2"]
+    cells = [row[1:] for row in rows if len(row) > 1]
+    assert [row[1:] == ["–", "–"] for row in cells] == [True, True, False, False]
+    assert all("–" not in row for row in cells[2:])
+
+
+def test_a_difference_to_another_encoder_is_not_one_to_the_baseline(tmp_path: Path) -> None:
+    """Where the baseline of a seed failed, its measure compares with the encoder after it."""
+    gains = {"centring": 0.0, "weak": 3.0}
+    folder = study(tmp_path / "run", **{**BARE, "gains": gains}, languages=("de",))
+
+    def beheaded(r: Result) -> Result | None:
+        if "e5" in (r.encoder,) or (r.baseline and r.encoder == "centring"):
+            return None
+        return replace(r, baseline="centring", value=0.7) if r.baseline else r
+
+    rewritten(folder, 0, beheaded)
+    (one,) = seed_measures(read_study(folder))
+    assert list(one.measure.runs) == [1, 2, 0], "the first is one that can be judged"
+    by_name = {verdict.encoder: verdict for verdict in one.held.verdicts}
+    change = one.change("weak")
+    assert change is not None and by_name["weak"].best.seeds == change.seeds == 2
+    assert by_name["weak"].best.change.value == pytest.approx(change.mean) != 0.7
+    rows = csv.DictReader(io.StringIO(exported(read_study(folder), "csv"), newline=""))
+    assert {row["baseline"] for row in rows} == {"", "e5"}
 
 
 # ----------------------------------------------------------------------------------------------- cost

@@ -25,7 +25,7 @@ from calque.report.figures import RowBar, row_bars
 from calque.report.page import write_page
 from calque.report.svg import Mark
 from calque.report.tables import markdown, summary_table, verdict_line
-from calque.report.transfer import Comparison, Contrasted, Study, Trained, Training, trained
+from calque.report.transfer import Comparison, Contrasted, Setup, Trained, Training, trained
 from calque.report.transfer_shown import comparison_view, headline
 from calque.store import load_results, save_items, save_results
 from calque.types import Items, Result
@@ -152,6 +152,10 @@ def test_languages_of_the_training_data_are_marked_where_they_are_told(tmp_path:
     _, seen = page(comparison_run(tmp_path / "some", {**whole, "trained": ["en"]}))
     assert "English trained on" in seen.text and "mean of languages not trained on" in seen.text
     assert "learned the task in English" in seen.text
+    whole["tasks"][0] |= {"items": 1000, "languages": ["hi"]}
+    told = {**whole, "trained": {"ner": ["en"], "pos": ["de"]}}
+    table = tables(page(comparison_run(tmp_path / "one", told))[0])[0]
+    assert [row[0] for row in table] == ["English trained on", "German", "Hindi", "mean of Hindi"]
 
 
 # ------------------------------------------------------------------------------------------ the verdict
@@ -615,7 +619,7 @@ def test_runs_without_their_data_are_shown_as_far_as_results_go(tmp_path: Path) 
     text, seen = page(folder)
     safe(text, seen)
     assert "English trained on" in seen.text and "tested in" in seen.text and "regime" not in seen.text
-    assert Study.read(folder / "artifacts" / "data.json", folder / "x") is None
+    assert Setup.read(folder / "artifacts" / "data.json", folder / "x") is None
 
 
 def test_an_empty_comparison_says_so(tmp_path: Path) -> None:
@@ -707,7 +711,7 @@ def test_what_compare_writes_is_what_the_page_shows(tmp_path: Path) -> None:
         assert ("*" in row[3]) == (told.verdict.finding != "no evidence either way")
         assert row[5] == (f"{one.p:.3f}" if one.p >= 0.001 else "<0.001")
     assert "Centring helped: +" in seen.text and f"† centring: {NOTE}" in plain(text)
-    assert "mean of languages not trained on" in seen.text
+    assert "mean of 2 languages not trained on" in seen.text
     assert found.tasks[0].verdict.line() in verdict_line(collect(tmp_path / "compared"))
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +22,6 @@ from calque.stats.seeds import (
     Spread,
     comparable_seeds,
     compare_means,
-    compare_runs,
 )
 from calque.stats.significance import holm
 
@@ -34,6 +34,11 @@ def runs(right: object, cluster: object = None, seeds: tuple[int, ...] | None = 
     n, m = values.shape
     place = np.arange(m) if cluster is None else np.asarray(cluster, np.int64)
     return Runs({"right": values, "count": np.ones((n, m))}, place, seeds or tuple(range(n)))
+
+
+def compare_runs(baseline: Runs, method: Runs, metric: Ratio, **options: Any) -> SeedComparison:
+    """On one language's items."""
+    return compare_means([(baseline, method)], metric, **options)
 
 
 def random_runs(rng: np.random.Generator, n: int, m: int, p: float = 0.7, cluster: object = None) -> Runs:
@@ -224,8 +229,7 @@ def test_a_mean_over_one_language_is_that_language() -> None:
     rng = np.random.default_rng(9)
     a, b = random_spans(rng, 3, 40), random_spans(rng, 3, 40, 0.7)
     for test in SeedTest:
-        assert compare_means([(a, b)], F1, test=test) == compare_runs(a, b, F1, test=test)
-        assert compare_means([(a, b)], F1, parallel=True) == compare_runs(a, b, F1)
+        assert compare_means([(a, b)], F1, test=test, parallel=True) == compare_runs(a, b, F1, test=test)
 
 
 def test_seeds_are_averaged_over_languages_and_items_added() -> None:
@@ -317,6 +321,16 @@ def test_where_nothing_varies_signs_are_counted() -> None:
     assert by_seed.p == pytest.approx(2 / 20)
     two = compare_runs(runs(wrong[:, :2]), runs(right[:, :2]), ACCURACY)
     assert two.p == 0.5
+
+
+@pytest.mark.parametrize("test", [SeedTest.SEED_T, SeedTest.BOTH])
+def test_where_all_pairs_gain_the_same_the_signs_of_pairs_are_counted(test: SeedTest) -> None:
+    """SciPy's sign test of five gains; of one cluster, as of no items, nothing but seeds is counted."""
+    before = np.array([[1, 0, 0, 0], [0, 0, 0, 0], [1, 1, 0, 0], [0, 1, 1, 0], [1, 0, 0, 0.0]])
+    after, together = before + np.array([0, 0, 0, 1.0]), np.zeros(4)
+    told = compare_runs(runs(before, together), runs(after, together), ACCURACY, test=test, paired_seeds=True)
+    assert told.given == "these items" and told.low == told.high == pytest.approx(0.25)
+    assert told.p == pytest.approx(scipy.stats.binomtest(5, 5).pvalue) == 0.0625
 
 
 def test_seeds_that_agree_leave_the_items() -> None:

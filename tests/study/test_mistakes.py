@@ -192,7 +192,7 @@ def test_a_list_is_set_only_where_there_may_be_one(change: str, found: object, p
         ("align.vary.laers=['1']", "align.vary.laers: unknown setting; did you mean layers"),
         ("encoders.x=", "encoders.x: is empty"),
         ("encoders.x=e5-small-q5", "did you mean e5-small-q4?"),
-        ("align.metods=['a']", "align.metods: unknown setting; did you mean methods or method?"),
+        ("align.metods=['a']", "align.metods: unknown setting; did you mean methods?"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_told_once_and_in_words(change: str, told: str, tmp_path: Path) -> None:

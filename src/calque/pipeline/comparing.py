@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
@@ -67,11 +67,15 @@ class CompareRecipe(Recipe):
 
 @dataclass(frozen=True)
 class Row:
-    """One comparison: a method with the baseline in one language, or over all that were not trained on."""
+    """One comparison: a method with the baseline in one language, or over all that were not trained on.
+
+    `languages` are those that it is over.
+    """
 
     task: str
     language: str
     method: str
+    languages: tuple[str, ...]
     verdict: SeedVerdict
 
     @property
@@ -85,6 +89,7 @@ class Row:
             "task": self.task,
             "language": self.language,
             "method": self.method,
+            "languages": list(self.languages),
             "metric": told.metric,
             "baseline mean": told.baseline.mean,
             "baseline std": told.baseline.std,
@@ -109,7 +114,8 @@ class Row:
 class Comparison:
     """Everything that `compare` found: single languages, tasks, and one sentence for all.
 
-    p-values of all `rows` are corrected for each other, those of all `tasks` likewise.
+    p-values of all `rows` are corrected for each other, those of all `tasks` likewise. `trained` are the
+    languages of each task's training data.
     """
 
     baseline: str
@@ -117,7 +123,7 @@ class Comparison:
     rows: Sequence[Row]
     tasks: Sequence[Row]
     notes: Sequence[str]
-    trained: Sequence[str] = ()
+    trained: Mapping[str, Sequence[str]] = field(default_factory=dict)
     varies: str = VARIES
     folder: Path | None = None
 
@@ -145,7 +151,7 @@ class Comparison:
             "rows": [row.record() for row in self.rows],
             "tasks": [row.record() for row in self.tasks],
             "overall": self.overall,
-            "trained": list(self.trained),
+            "trained": {task: list(codes) for task, codes in self.trained.items()},
             "notes": list(self.notes),
         }
 
@@ -206,7 +212,7 @@ def _compared(recipe: CompareRecipe, held: Sequence[TransferFolder], baseline: s
         rows_of(single, recipe.level, several=several),
         rows_of(means, recipe.level, several=several),
         sorted(notes.union(found.notes, over.notes, gaps)),
-        sorted(frozenset[str]().union(*(one.trained for one in held))),
+        learned_in(found.held),
         recipe.varies,
     )
 
@@ -215,11 +221,20 @@ def _compared(recipe: CompareRecipe, held: Sequence[TransferFolder], baseline: s
 Key: TypeAlias = tuple[str, str, str]
 
 
+def learned_in(found: Sequence[Match]) -> dict[str, list[str]]:
+    """The languages of the training data of every task that was compared."""
+    learned: dict[str, set[str]] = {}
+    for one in found:
+        learned.setdefault(one.task, set()).update(one.base.trained, one.other.trained)
+    return {task: sorted(codes) for task, codes in learned.items()}
+
+
 @dataclass(frozen=True)
 class Tested:
-    """What a comparison found, None where no seed was left to compare; and the seeds that were left out."""
+    """What a comparison over these languages found, None where no seed was left; and what was left out."""
 
     comparison: SeedComparison | None
+    languages: tuple[str, ...]
     gaps: Sequence[Gap] = ()
 
 
@@ -229,7 +244,7 @@ def tested(recipe: CompareRecipe, match: Match, pairs: Pairs, *, mean: bool) -> 
     if recipe.pool:
         chosen = selected(match, pairs, test=recipe.test, paired_seeds=recipe.paired_seeds, mean=mean)
     if not chosen.pairs:
-        return Tested(None, chosen.gaps)
+        return Tested(None, tuple(pairs), chosen.gaps)
     task, name = match.task, recipe.metric
     metric = metrics_of(task)[0] if name is None else metric_of(task, name)
     options: dict[str, Any] = {
@@ -238,7 +253,7 @@ def tested(recipe: CompareRecipe, match: Match, pairs: Pairs, *, mean: bool) -> 
         "rounds": recipe.rounds,
         "seed": recipe.seed,
     }
-    return Tested(mean_of(list(chosen.pairs.values()), metric, options), chosen.gaps)
+    return Tested(mean_of(list(chosen.pairs.values()), metric, options), tuple(pairs), chosen.gaps)
 
 
 def mean_of(pairs: Sequence[tuple[Runs, Runs]], metric: Ratio, options: Mapping[str, Any]) -> SeedComparison:
@@ -259,7 +274,7 @@ def rows_of(given: Mapping[Key, Tested], level: float, *, several: bool) -> list
         for key in held
     }
     found = verdicts({named[key]: told for key, told in held.items()}, level=level)
-    return [Row(*key, verdict) for key, verdict in zip(held, found, strict=True)]
+    return [Row(*key, given[key].languages, verdict) for key, verdict in zip(held, found, strict=True)]
 
 
 def results(found: Comparison) -> Iterator[Result]:

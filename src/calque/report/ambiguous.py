@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from calque.report.collect import name_of
 from calque.report.parts import Example, Found, Place, Sense
+from calque.report.words import name_of
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ import numpy as np
 from markupsafe import Markup
 
 from calque.report import svg
-from calque.report.collect import name_of
 from calque.report.pictures import Dot, Point, Projection, Scatter
 from calque.report.svg import COLOURS, Axis
+from calque.report.words import name_of
 from calque.types import Doubles
 
 _SIDE, _EDGE = 440.0, 22.0

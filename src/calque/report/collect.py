@@ -15,9 +15,9 @@ from calque.files import FINISHED, finished
 from calque.report.parts import About, Example, Grid, Sense, mapping, pair_of, records
 from calque.report.pictures import Heatmap, Histogram, Projection, Scatter
 from calque.report.tasks import VARIANTS, Metric, Task, metric_of, task_of
-from calque.report.transfer import PREFIX, Comparison, Study, Trained, trained
+from calque.report.transfer import PREFIX, Comparison, Setup, Trained, trained
+from calque.report.words import name_of
 from calque.store import items_path, load_results
-from calque.text.languages import language_name
 from calque.types import Result
 
 T = TypeVar("T")
@@ -193,7 +193,7 @@ class Run:
     """All that a run folder says. Parts that are not there are empty.
 
     `parts` are the runs inside a folder that is no run itself; its own fields are then empty. `comparison`
-    and `study` are of runs of `calque compare` and `calque transfer`. `beside` are folders of further runs,
+    and `setup` are of runs of `calque compare` and `calque transfer`. `beside` are folders of further runs,
     whose results are among these.
     """
 
@@ -215,7 +215,7 @@ class Run:
     finished: Mapping[str, Any] | None = None
     parts: tuple[Run, ...] = ()
     comparison: Comparison | None = None
-    study: Study | None = None
+    setup: Setup | None = None
     beside: tuple[Path, ...] = ()
 
     @property
@@ -280,21 +280,13 @@ class Run:
     @cached_property
     def trained(self) -> tuple[Trained, ...]:
         """Tasks that were learned; none in a comparison, which tells of them itself."""
-        return () if self.comparison else trained(self.results, self.study)
+        return () if self.comparison else trained(self.results, self.setup)
 
     @cached_property
     def link_scores(self) -> tuple[Result, ...]:
         own = tuple(r for r in self.results if r.task == LINKS)
         own = tuple(sorted(own, key=lambda r: place_of(r.metric, LINK_METRICS)))
         return own + tuple(r for part in self.parts for r in part.link_scores)
-
-
-def name_of(code: str) -> str:
-    """A language's English name; what is no language code stands for itself."""
-    try:
-        return language_name(code)
-    except ValueError:
-        return code
 
 
 def pair_name(languages: Sequence[str]) -> str:
@@ -360,25 +352,25 @@ def _read(folder: Path) -> Run:
     recipe_text, results = _text(folder / "recipe.toml"), folder / "results.jsonl"
     artifacts = folder / "artifacts"
     run = Run(
-        folder,
-        parse_toml(recipe_text, folder / "recipe.toml"),
-        recipe_text,
-        mapping(folder / "environment.json"),
-        mapping(folder / "cost.json"),
-        results_of(results) if results.is_file() else (),
-        records(artifacts / "examples.json", Example.of)
+        folder=folder,
+        recipe=parse_toml(recipe_text, folder / "recipe.toml"),
+        recipe_text=recipe_text,
+        environment=mapping(folder / "environment.json"),
+        cost=mapping(folder / "cost.json"),
+        results=results_of(results) if results.is_file() else (),
+        examples=records(artifacts / "examples.json", Example.of)
         + records(artifacts / "sentences.json", Example.of_sentence),
-        records(artifacts / "senses.json", Sense.of),
-        records(artifacts / "links.json", Grid.of),
-        records(artifacts / "heatmaps.json", Heatmap.of),
-        records(artifacts / "histograms.json", Histogram.of),
-        records(artifacts / "projections.json", Projection.of),
-        records(artifacts / "scatters.json", Scatter.of),
-        mapping(artifacts / "counts.json"),
-        About.read(artifacts / "about.json"),
-        finished(folder),
+        senses=records(artifacts / "senses.json", Sense.of),
+        grids=records(artifacts / "links.json", Grid.of),
+        heatmaps=records(artifacts / "heatmaps.json", Heatmap.of),
+        histograms=records(artifacts / "histograms.json", Histogram.of),
+        projections=records(artifacts / "projections.json", Projection.of),
+        scatters=records(artifacts / "scatters.json", Scatter.of),
+        counts=mapping(artifacts / "counts.json"),
+        about=About.read(artifacts / "about.json"),
+        finished=finished(folder),
         comparison=Comparison.read(artifacts / "comparison.json"),
-        study=Study.read(artifacts / "data.json", artifacts / "training.json"),
+        setup=Setup.read(artifacts / "data.json", artifacts / "training.json"),
     )
     examples = (replace(one, languages=one.languages or run.languages) for one in run.examples)
     return replace(run, examples=tuple(examples))

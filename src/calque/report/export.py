@@ -2,7 +2,8 @@
 
 As Markdown and LaTeX there is a table for everything that was measured (a row a layer, a column an encoder),
 for every task that was learned or compared (mean ± standard deviation, marks, difference, corrected p), and
-one for links. As CSV all of them are one: a line a figure, one header, scores from 0 to 1 at full precision.
+one for links; of a study every table of its page as well. As CSV all of them are one: a line a figure, one
+header, at full precision: shares from 0 to 1, other figures as they are.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from calque.recipe import Choice, suggestion
 from calque.report.collect import Run, collect
 from calque.report.latex import latex
 from calque.report.sheets import COLUMNS, Sheet, run_sheets
+from calque.report.study.content import Content
 from calque.report.study.reading import StudyFolder, is_study, read_study
 from calque.report.study.sheets import study_sheets
-from calque.report.study.told import finding_lines
 from calque.report.tables import verdict_line
 from calque.report.transfer import comparison_lines
 from calque.report.written import markdown_lines
@@ -44,7 +45,8 @@ def tables_of(folder: Path) -> Run | StudyFolder:
 
 def exported(held: Run | StudyFolder, form: str, only: Sequence[str] = ()) -> str:
     """All tables, or `only` those of these names, as text of one form. Nothing to write is an error."""
-    how, found = Form.parse(form), sheets(held)
+    how, content = Form.parse(form), _content(held)
+    found = sheets(content)
     if not found:
         raise BadInput(
             "no tables here: nothing was measured, learned or compared",
@@ -52,13 +54,18 @@ def exported(held: Run | StudyFolder, form: str, only: Sequence[str] = ()) -> st
             remedy="give a run of `calque measure`, `transfer` or `compare`, or of `link` with --gold",
         )
     chosen = _chosen(found, only)
-    above = [] if only or how is not Form.MD else [_verdict(held)]
+    above = [] if only or how is not Form.MD else [_verdict(content)]
     return _WRITERS[how](chosen, above)
 
 
 def table_names(held: Run | StudyFolder) -> list[str]:
     """The tables there are, by the names that they can be asked for."""
-    return [sheet.name for sheet in sheets(held)]
+    return [sheet.name for sheet in sheets(_content(held))]
+
+
+def _content(held: Run | StudyFolder) -> Run | Content:
+    """What verdict and tables are made from; of a study what both need is computed once."""
+    return held if isinstance(held, Run) else Content(held)
 
 
 def _chosen(found: Sequence[Sheet], only: Sequence[str]) -> list[Sheet]:
@@ -69,11 +76,11 @@ def _chosen(found: Sequence[Sheet], only: Sequence[str]) -> list[Sheet]:
     return [known[name] for name in dict.fromkeys(only)] if only else list(found)
 
 
-def _verdict(held: Run | StudyFolder) -> str:
+def _verdict(held: Run | Content) -> str:
     if isinstance(held, Run):
         return verdict_line(held)
-    lines = [line for one in held.comparisons for line in comparison_lines(one.held)]
-    return "\n".join([*lines, *finding_lines(held)]) or "Nothing was compared in this study yet."
+    lines = [line for one in held.study.comparisons for line in comparison_lines(one.held)]
+    return "\n".join([*lines, *held.lines]) or "Nothing was compared in this study yet."
 
 
 # -------------------------------------------------------------------------------------------- writing
@@ -120,9 +127,9 @@ _WRITERS: Mapping[Form, Callable[[Sequence[Sheet], Sequence[str]], str]] = {
 # ---------------------------------------------------------------------------------------- what there is
 
 
-def sheets(held: Run | StudyFolder) -> list[Sheet]:
+def sheets(held: Run | Content) -> list[Sheet]:
     """Every table under a name of its own, in the order of the page."""
-    found = study_sheets(held) if isinstance(held, StudyFolder) else run_sheets(held)
+    found = run_sheets(held) if isinstance(held, Run) else study_sheets(held)
     return list(_named(found))
 
 

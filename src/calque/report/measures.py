@@ -8,7 +8,7 @@ from itertools import islice
 
 from markupsafe import Markup
 
-from calque.report.collect import Panel, name_of, pair_name, place_of, way_name
+from calque.report.collect import Panel, pair_name, place_of, way_name
 from calque.report.figures import After, Bars, Pair, Series, breakdown_bars, dumbbells, layer_curve
 from calque.report.svg import Mark
 from calque.report.tables import Cell, LanguageRow, Row, language_rows, rows
@@ -22,7 +22,7 @@ from calque.report.verdict import (
     compared_lines,
     contrasted,
 )
-from calque.report.words import amount, capital, listed, p_value, points
+from calque.report.words import amount, capital, listed, name_of, p_value, points
 from calque.types import Result
 
 #: What is said where there is an interval and no test.

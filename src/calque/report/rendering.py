@@ -13,13 +13,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from calque import __version__
-from calque.report.collect import name_of, pair_name
+from calque.report.collect import pair_name
 from calque.report.measures import coloured
 from calque.report.sentences import sentence
 from calque.report.svg import colour
 from calque.report.transfer import spoken_name
 from calque.report.verdict import ALPHA
-from calque.report.words import amount, capital, signed
+from calque.report.words import amount, capital, name_of, signed
 
 #: Words with several translations that are not folded.
 OPEN_WORDS = 8

@@ -136,7 +136,7 @@ def run_view(
     encoders = _encoders(run)
     layer = found[0].leading.layer if found else None
     compared = _comparison(run, limits)
-    trained = tuple(trained_view(one, run.study, run.name) for one in run.trained)
+    trained = tuple(trained_view(one, run.setup, run.name) for one in run.trained)
     transfer = next(((one.title, one.summary) for one in (compared, *trained) if one), None)
     title, summary = transfer or (_title(run, measures), _summary(run, found))
     return RunView(

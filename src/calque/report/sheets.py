@@ -15,14 +15,16 @@ from calque.types import Result
 
 #: A figure, by the columns that say what it is.
 Record: TypeAlias = dict[str, object]
-#: The columns of CSV. `encoder` is the method where methods are compared; a difference is to `baseline`. Of
-#: two figures that belong together `beside` is the other one; `distance` is of the target from the source.
+#: The columns of CSV. `task` and `metric` are as in results, `name` is what a study calls its task or
+#: measure. `encoder` is the method where methods are compared; a difference is to `baseline`. Of two figures
+#: that belong together `beside` is the other one; `distance` is of the target from the source, and a mean is
+#: `over` these languages.
 COLUMNS = (
-    "table", "run", "task", "metric", "variant", "source", "target", "direction", "layer", "group", "bin",
-    "encoder", "seed", "seeds", "items", "value", "std", "low", "high",
+    "table", "run", "task", "name", "metric", "variant", "source", "target", "direction", "layer", "group",
+    "bin", "encoder", "seed", "seeds", "items", "value", "std", "low", "high",
     "baseline", "baseline_seeds", "baseline_value", "baseline_std",
     "difference", "difference_low", "difference_high", "p", "p_corrected", "mark", "finding", "distance",
-    "beside", "note",
+    "beside", "over", "note",
 )  # fmt: skip
 
 
@@ -138,16 +140,18 @@ def trained_sheet(held: Trained, run: str) -> Sheet:
 
 def comparison_sheets(held: Comparison, run: str) -> Iterator[Sheet]:
     """A table a task that methods were compared on."""
-    source = "+".join(held.trained)
     for task, block in zip(held.names, comparison_blocks(held), strict=True):
-        records = [{"run": run, "source": source, **contrast_record(row, held)} for row in held.of_task(task)]
+        about = {"run": run, "source": "+".join(held.learned_in(task))}
+        records = [{**about, **contrast_record(row, held)} for row in held.of_task(task)]
         yield Sheet(block, tuple(records))
 
 
 def contrast_record(row: Contrasted, held: Comparison) -> Record:
     """A method in a language, its baseline, and the difference."""
     return {
-        "task": PREFIX + (row.kind or row.task), "metric": row.metric, "target": row.language,
+        "task": PREFIX + (row.kind or row.task), "name": row.task if row.kind else "", "metric": row.metric,
+        "target": row.language,
+        "over": "+".join(row.languages) if row.language == MEAN else "",
         "encoder": row.method, "seeds": row.after.seeds, "items": row.items,
         "value": row.after.mean, "std": row.after.std,
         "baseline": held.baseline, "baseline_seeds": row.before.seeds,

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any, TypeVar, get_args
 
 from calque.errors import BadInput
-from calque.report.parts import Record, mapping, number
+from calque.report.parts import Record, mapping, number, strings
 from calque.report.tasks import Metric, Task, metric_of, task_of
+from calque.report.words import name_of
 from calque.stats.seed_verdicts import Finding
-from calque.stats.seeds import Mark, Spread
-from calque.text.languages import language_name
+from calque.stats.seeds import Mark, Spread, spread_of
 from calque.types import Result
 
 T = TypeVar("T")
@@ -32,14 +32,7 @@ def spoken_name(code: str) -> str:
     >>> spoken_name("de"), spoken_name("de+en"), spoken_name("my dialect")
     ('German', 'German + English', 'my dialect')
     """
-    return " + ".join(map(_name, code.split("+")))
-
-
-def _name(code: str) -> str:
-    try:
-        return language_name(code)
-    except ValueError:
-        return code
+    return " + ".join(map(name_of, code.split("+")))
 
 
 def _held(record: Record, kind: type[T], name: str) -> T:
@@ -78,8 +71,9 @@ class Contrasted:
     """A method and the baseline over seeds, in one language or over several; scores from 0 to 1.
 
     `holm` is p after correction, on which the `finding` rests. `given` is what the answer is conditional on,
-    `detectable` the smallest true difference that would be found four times in five. `kind` is the task where
-    that is not its name: a study may have one task twice, on different data.
+    `detectable` the smallest true difference that would be found four times in five. `languages` are those
+    that a mean is over; files that are older do not tell. `kind` is the task where that is not its name: a
+    study may have one task twice, on different data.
     """
 
     task: str
@@ -99,6 +93,7 @@ class Contrasted:
     finding: str
     given: str
     line: str
+    languages: tuple[str, ...] = ()
     kind: str = ""
 
     @classmethod
@@ -122,6 +117,7 @@ class Contrasted:
             _one_of(record["finding"], FINDINGS),
             str(record["given"]),
             str(record["line"]),
+            strings(record.get("languages", ())),
         )
 
     @property
@@ -159,7 +155,7 @@ def named_task(name: str, kind: str = "") -> Task:
 class Comparison:
     """All that `calque compare` found: single languages in `rows`, their mean for every task in `tasks`.
 
-    `trained` are the languages of the training data, where that is told.
+    `trained` are the languages of each task's training data, where that is told.
     """
 
     baseline: str
@@ -169,7 +165,7 @@ class Comparison:
     tasks: tuple[Contrasted, ...]
     overall: str
     notes: tuple[str, ...]
-    trained: tuple[str, ...] = ()
+    trained: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, path: Path) -> Comparison | None:
@@ -178,6 +174,7 @@ class Comparison:
             return None
         held = mapping(path)
         rows, tasks = (tuple(_contrasts(held, name, path)) for name in ("rows", "tasks"))
+        names = dict.fromkeys(row.task for row in (*tasks, *rows))
         try:
             return cls(
                 str(held["baseline"]),
@@ -187,7 +184,7 @@ class Comparison:
                 tasks,
                 str(held["overall"]),
                 tuple(map(str, _held(held, list, "notes"))),
-                tuple(map(str, held.get("trained", ()))),
+                _learned(held.get("trained", {}), names),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise _unfit(path, error) from None
@@ -201,6 +198,15 @@ class Comparison:
     def names(self) -> tuple[str, ...]:
         """The tasks, in their order."""
         return tuple(dict.fromkeys(row.task for row in (*self.tasks, *self.rows)))
+
+    def learned_in(self, task: str) -> tuple[str, ...]:
+        """The languages of a task's training data, where that is told."""
+        return self.trained.get(task, ())
+
+    @cached_property
+    def learned(self) -> tuple[str, ...]:
+        """The languages of all training data."""
+        return tuple(sorted({code for codes in self.trained.values() for code in codes}))
 
     @cached_property
     def languages(self) -> tuple[str, ...]:
@@ -223,6 +229,13 @@ class Comparison:
         """Whose note this is, which its beginning says."""
         named = [name for name in (self.baseline, *self.methods) if note.startswith(f"{name}: ")]
         return max(named, key=len, default=None)
+
+
+def _learned(told: Any, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Languages by task; older files have one list for all tasks."""
+    if isinstance(told, dict):
+        return {str(task): strings(codes) for task, codes in told.items()}
+    return dict.fromkeys(names, strings(told))
 
 
 def _contrasts(held: Record, name: str, path: Path) -> Iterator[Contrasted]:
@@ -286,7 +299,7 @@ class Training:
 
 
 @dataclass(frozen=True)
-class Study:
+class Setup:
     """What a run of `calque transfer` learned from and was tested on, and how it was trained."""
 
     task: str
@@ -298,7 +311,7 @@ class Study:
     trainings: tuple[Training, ...]
 
     @classmethod
-    def read(cls, data: Path, training: Path) -> Study | None:
+    def read(cls, data: Path, training: Path) -> Setup | None:
         """What two files tell; None where the first is not there."""
         if not data.is_file():
             return None
@@ -399,23 +412,14 @@ class Trained:
         return max((r.count for r in self.results if r.languages[1] == language), default=0)
 
 
-def spread_of(values: Sequence[float]) -> Spread:
-    """Mean and standard deviation (n − 1); of one value there is no deviation.
-
-    >>> spread_of([0.5, 0.75]).mean, spread_of([0.5]).std
-    (0.625, None)
-    """
-    return Spread(fmean(values), stdev(values) if len(values) > 1 else None, len(values))
-
-
-def trained(results: Sequence[Result], study: Study | None) -> tuple[Trained, ...]:
+def trained(results: Sequence[Result], setup: Setup | None) -> tuple[Trained, ...]:
     """Results of transfer, those of one task, encoder and training together."""
     keyed: dict[tuple[str, str, str, str], list[Result]] = {}
     for r in results:
         if r.task.startswith(PREFIX) and r.baseline is None and r.group is None:
             keyed.setdefault((r.task, r.encoder, r.variant, r.languages[0]), []).append(r)
-    order = [one.language for one in study.of_part("test")] if study else []
-    own = [one.language for one in study.of_part("train")] if study else []
+    order = [one.language for one in setup.of_part("test")] if setup else []
+    own = [one.language for one in setup.of_part("train")] if setup else []
     return tuple(
         Trained(task, encoder, tuple(held), tuple(order), tuple(own or source.split("+")))
         for (task, encoder, _, source), held in keyed.items()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -22,17 +22,16 @@ from calque.report.transfer import (
     Comparison,
     Contrasted,
     Portion,
-    Study,
+    Setup,
     Trained,
     Training,
     shown_spread,
     spoken_name,
-    spread_of,
 )
 from calque.report.verdict import ALPHA
 from calque.report.words import MOST_NAMES, capital, listed, p_value, points, signed, some
 from calque.report.written import Block, Figure, Written
-from calque.stats.seeds import Spread
+from calque.stats.seeds import Spread, spread_of
 
 #: Findings by the classes of the page's style, which have a sign each.
 KINDS = dict(zip(FINDINGS, ("helped", "hurt", "no-evidence", "untested"), strict=True))
@@ -131,16 +130,34 @@ def _row(held: Comparison, found: dict[str, Contrasted], methods: Sequence[str],
     cells = tuple(found.get(name) for name in methods)
     one = next(cell for cell in cells if cell is not None)
     figure = one.reading.name or one.metric
+    # Where runs are missing, the baseline may have fewer seeds beside one method than another.
+    before = max((cell.before for cell in cells if cell is not None), key=lambda spread: spread.seeds)
     if by_task:
-        return SeedRow(capital(one.about.name), figure, one.reading, one.before, cells, False)
+        return SeedRow(capital(one.about.name), figure, one.reading, before, cells, False)
     mean = one.language == MEAN
-    about = averaged(held, one) if mean else "trained on" if one.language in held.trained else ""
-    return SeedRow(one.name, about, one.reading, one.before, cells, mean)
+    learned = "trained on" if one.language in held.learned_in(one.task) else ""
+    about = averaged(held, [cell for cell in cells if cell is not None]) if mean else learned
+    return SeedRow(one.name, about, one.reading, before, cells, mean)
 
 
-def averaged(held: Comparison, mean: Contrasted) -> str:
-    """What a mean is over: all languages of its task, where their items make up its own."""
+def averaged(held: Comparison, means: Sequence[Contrasted]) -> str:
+    """What the means of a task, one a method, are over."""
+    over = {frozenset(mean.languages) for mean in means}
+    if len(over) > 1:
+        return "of other languages for each method"
+    codes, mean = over.pop(), means[0]
     own = [row for row in held.rows if (row.task, row.method) == (mean.task, mean.method)]
+    if not codes:
+        return _averaged(mean, own)
+    if len(codes) == 1:
+        return f"of {spoken_name(*codes)}" if len(own) > 1 else ""
+    foreign = {row.language for row in own} - set(held.learned_in(mean.task))
+    left = " not trained on" if codes == foreign and len(own) > len(codes) else ""
+    return f"of {len(codes)} languages{left}"
+
+
+def _averaged(mean: Contrasted, own: Sequence[Contrasted]) -> str:
+    """What an older mean is over: all languages of its task, where their items make up its own."""
     if sum(row.items for row in own) == mean.items:
         return f"of {len(own)} languages" if len(own) > 1 else ""
     return "of languages not trained on"
@@ -375,7 +392,7 @@ def _title(held: Comparison) -> str:
 def _summary(held: Comparison) -> str:
     names = list(dict.fromkeys(row.about.name for row in (*held.tasks, *held.rows)))
     asked = [row.about.asked for row in (*held.tasks, *held.rows)][:1]
-    learned = f" in {listed(list(map(spoken_name, held.trained)))}" if held.trained else ""
+    learned = f" in {listed(list(map(spoken_name, held.learned)))}" if held.learned else ""
     what = "the task" if len(names) == 1 else f"{len(names)} tasks ({listed(names)})"
     where = languages_told(held.languages)
     done = f"Every encoder learned {what}{learned} and was tested on the same items {where}."
@@ -420,7 +437,8 @@ def _pictures(held: Comparison, rows: Sequence[Contrasted], about: Task) -> Iter
     every = [_mark(row) for row in rows]
     for place, method in enumerate(held.methods, 1):
         own = [row for row in rows if row.method == method]
-        bars = [_bar(row) for row in sorted(own, key=lambda row: row.language != MEAN)]
+        shown = {row.language for row in own} - {MEAN, *held.learned_in(own[0].task)} if own else set()
+        bars = [_bar(row, shown) for row in sorted(own, key=lambda row: row.language != MEAN)]
         if bars:
             title = f"{capital(about.name)}: {method} less {held.baseline}, in points"
             yield place, method, row_bars(bars, title=title, place=place, also=[*every, *_LEAST])
@@ -436,8 +454,13 @@ def _mark(row: Contrasted) -> Mark:
     return Mark(row.difference * scale, low, high)
 
 
-def _bar(row: Contrasted) -> RowBar:
+def _bar(row: Contrasted, foreign: Collection[str]) -> RowBar:
+    """A bar; a mean that is not over all languages beside it says so."""
     label = capital(row.name) if row.language == MEAN else row.name
+    if row.languages and row.language == MEAN and set(row.languages) != set(foreign):
+        label += (
+            f" of {len(row.languages)}" if len(row.languages) > 1 else f" of {spoken_name(*row.languages)}"
+        )
     figure = signed(row.difference, row.reading) + ("*" if row.sure else "")
     told = f"{label}: {figure} points, {_interval(row)}{finding(row)}"
     return RowBar(label, _mark(row), figure, told, row.sure, row.language == MEAN)
@@ -476,7 +499,7 @@ class TrainedView:
     next: str
 
 
-def trained_view(held: Trained, study: Study | None, name: str) -> TrainedView:
+def trained_view(held: Trained, setup: Setup | None, name: str) -> TrainedView:
     """All that the page shows of a run; `name` is its folder's."""
     rows = tuple(_score_rows(held))
     title = held.about.title or capital(held.about.name)
@@ -490,10 +513,10 @@ def trained_view(held: Trained, study: Study | None, name: str) -> TrainedView:
         rows,
         _scores_picture(held, rows),
         tuple((metric_of(one).name or one, tuple(_seed_rows(held, one))) for one in held.metrics),
-        tuple(_facts(held, study)),
-        study.portions if study else (),
-        study.trainings if study else (),
-        study.dropped if study else 0,
+        tuple(_facts(held, setup)),
+        setup.portions if setup else (),
+        setup.trainings if setup else (),
+        setup.dropped if setup else 0,
         f"calque compare BASE {shlex.quote(name)} --out compared",
     )
 
@@ -565,32 +588,32 @@ def _score_bar(row: ScoreRow, spread: Spread) -> RowBar:
     return RowBar(label, mark, f"{value:.1f}", told, not row.about or row.mean, row.mean)
 
 
-def _facts(held: Trained, study: Study | None) -> Iterator[tuple[str, str]]:
+def _facts(held: Trained, setup: Setup | None) -> Iterator[tuple[str, str]]:
     """How it was trained, by name."""
     yield "encoder", held.encoder
-    if study is None:
+    if setup is None:
         return
     for part, name in (("train", "learned from"), ("test", "tested on")):
-        own = study.of_part(part)
+        own = setup.of_part(part)
         if own:
             yield name, f"{sum(one.items for one in own):,} items {languages_told(_codes(own))}"
-    yield "regime", REGIMES.get(study.regime, study.regime)
-    yield "weights kept", _chosen(study, held)
+    yield "regime", REGIMES.get(setup.regime, setup.regime)
+    yield "weights kept", _chosen(setup, held)
     seeds = ", ".join(map(str, held.seeds))
-    yield "seeds", f"{seeds}; a seed varies {study.varies}"
+    yield "seeds", f"{seeds}; a seed varies {setup.varies}"
 
 
 def _codes(portions: Sequence[Portion]) -> list[str]:
     return list(dict.fromkeys(one.language for one in portions))
 
 
-def _chosen(study: Study, held: Trained) -> str:
+def _chosen(setup: Setup, held: Trained) -> str:
     """Which weights were kept, and how they were chosen."""
-    dev = study.of_part("dev")
+    dev = setup.of_part("dev")
     if not dev:
         return "those after the last step: there were no dev data to choose by"
-    told = f"those that score best on {study.selected} ({listed(list(map(spoken_name, _codes(dev))))})"
-    scores = [one.best for one in study.trainings if one.best is not None]
+    told = f"those that score best on {setup.selected} ({listed(list(map(spoken_name, _codes(dev))))})"
+    scores = [one.best for one in setup.trainings if one.best is not None]
     name = metric_of(held.metrics[0]).name or held.metrics[0]
     return told + (f": {name} {shown_spread(spread_of(scores))}" if scores else "")
 

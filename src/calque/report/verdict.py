@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import fmean
 
-from calque.report.collect import Panel, Run, name_of, pair_name, place_of
+from calque.report.collect import Panel, Run, pair_name, place_of
 from calque.report.mean import mean_panel, verdict_layer
 from calque.report.tasks import Metric
 from calque.report.transfer import comparison_lines, trained_line
-from calque.report.words import amount, capital, listed, p_value, points, signed, some
+from calque.report.words import amount, capital, listed, name_of, p_value, points, signed, some
 from calque.stats.significance import holm
 from calque.types import Result
 
@@ -182,16 +182,19 @@ _HEADLINES = {
 def verdicts(panel: Panel, others: Sequence[Panel] = ()) -> list[Verdict]:
     """One verdict an encoder that was compared, with the tests of this panel's verdicts Holm-corrected.
 
-    `others` are the same with other seeds.
+    `others` are the same with other seeds, which are asked at the layers of this one: its baseline may be
+    best elsewhere with another seed, and all figures of a verdict are of one layer.
     """
     found: list[Verdict] = []
     for encoder in panel.encoders:
         own = [c for layer in panel.layers if (c := contrasted(panel, encoder, layer)) is not None]
-        contrasts = [agreed(c, [contrasted(other, encoder, c.layer) for other in others]) for c in own]
-        if contrasts:
+        if own:
             sign = 1 if panel.reading.lower else -1
-            best = min(contrasts, key=lambda c: sign * c.before.value)
-            found.append(Verdict(panel, encoder, contrasts[-1], best, 0))
+            best = min(own, key=lambda c: sign * c.before.value)
+            last, best = (
+                agreed(c, [contrasted(other, encoder, c.layer) for other in others]) for c in (own[-1], best)
+            )
+            found.append(Verdict(panel, encoder, last, best, 0))
     return _corrected(found)
 
 
@@ -256,8 +259,8 @@ def _corrected(found: Sequence[Verdict]) -> list[Verdict]:
 class Compared:
     """One thing measured in one language pair or in several. What is not `judged` is not tested over all.
 
-    `others` are the same with other seeds, which verdicts ask as well; these are asked about the layers of
-    its verdict `only`.
+    `others` are the same with other seeds, which verdicts ask as well, over all only where they have the same
+    languages; these are asked about the layers of its verdict `only`.
     """
 
     panels: tuple[Panel, ...]
@@ -276,6 +279,11 @@ class Compared:
     def many(self) -> bool:
         return len(self.panels) > 1
 
+    @property
+    def pairs(self) -> frozenset[tuple[str, str]]:
+        """The language pairs that it was measured in."""
+        return frozenset(panel.languages for panel in self.panels)
+
     @cached_property
     def whole(self) -> Panel:
         """The one language pair, or the mean of all."""
@@ -291,7 +299,8 @@ class Compared:
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:
         """On each encoder, over all languages."""
-        return tuple(verdicts(self.whole, [other.whole for other in self.others]))
+        alike = [other for other in self.others if other.pairs == self.pairs]
+        return tuple(verdicts(self.whole, [other.whole for other in alike]))
 
     @cached_property
     def names(self) -> tuple[str, ...]:

@@ -6,11 +6,24 @@ import math
 from collections.abc import Sequence
 
 from calque.report.tasks import Metric
+from calque.text.languages import language_name
 
 #: Names in a sentence above which it says how many there are.
 MOST_NAMES = 6
 #: A difference that is no more than rounding errors.
 _NOTHING = 1e-6
+
+
+def name_of(code: str) -> str:
+    """A language's English name; what is no language code stands for itself.
+
+    >>> name_of("de"), name_of("my dialect")
+    ('German', 'my dialect')
+    """
+    try:
+        return language_name(code)
+    except ValueError:
+        return code
 
 
 def listed(names: Sequence[str]) -> str:

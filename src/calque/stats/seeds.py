@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import comb
+from statistics import fmean, stdev
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -128,25 +129,6 @@ class SeedComparison:
         return "better" if self.difference > 0 else "worse"
 
 
-def compare_runs(
-    baseline: Runs,
-    method: Runs,
-    metric: Ratio,
-    *,
-    test: SeedTest = SeedTest.BOTH,
-    paired_seeds: bool = False,
-    rounds: int = 1000,
-    seed: int = 0,
-) -> SeedComparison:
-    """Compare a method's runs with the baseline's on one language's items.
-
-    `paired_seeds`: runs of the same seed share their luck (data, order, head), and are compared one by one.
-    `rounds` and `seed` are for randomisation.
-    """
-    pair = [(baseline, method)]
-    return compare_means(pair, metric, test=test, paired_seeds=paired_seeds, rounds=rounds, seed=seed)
-
-
 def compare_means(
     languages: Sequence[tuple[Runs, Runs]],
     metric: Ratio,
@@ -157,10 +139,11 @@ def compare_means(
     rounds: int = 1000,
     seed: int = 0,
 ) -> SeedComparison:
-    """Compare means over languages of (baseline, method), the same trained models tested on each.
+    """Compare means over languages of (baseline, method), the same trained models tested on each; or one.
 
+    `paired_seeds`: runs of the same seed share their luck (data, order, head), and are compared one by one.
     `parallel`: the test sets are translations of each other, and a cluster has one number in all of them. The
-    tests by item take every item of every language by itself.
+    tests by item take every item of every language by itself. `rounds` and `seed` are for randomisation.
     """
     test = SeedTest.parse(test)
     _check(languages, metric, test, paired_seeds, rounds)
@@ -168,18 +151,14 @@ def compare_means(
     by_item = test in (SeedTest.ITEM_T, SeedTest.RANDOMISATION)
     samples = strata(columns, by_item=by_item, parallel=parallel and not by_item)
     scores = _means([one.scores() for one in columns])
-    baseline, method = map(_spread, scores)
+    baseline, method = (spread_of(arm.tolist()) for arm in scores)
     gain = method.mean - baseline.mean
     difference = gain if abs(gain) > ROUNDING else 0.0
     clusters = sum(pair[0].shape[1] for pair in samples)
     part, given = uncertainty(
         scores, samples, seeds=not by_item, items=test != SeedTest.SEED_T, paired=paired_seeds
     )
-    least = (
-        0.5 ** (clusters - 1)
-        if given != "these items"
-        else 2 / comb(baseline.seeds + method.seeds, method.seeds)
-    )
+    least = _least(given, clusters, baseline.seeds, method.seeds, paired=paired_seeds)
     answer = None if part is None else student(difference, part, least)
     p = 1.0 if answer is None else answer.p
     return SeedComparison(
@@ -197,6 +176,14 @@ def compare_means(
         clusters=clusters,
         languages=len(columns),
     )
+
+
+def _least(given: Given, clusters: int, baseline: int, method: int, *, paired: bool) -> float:
+    """The chance that all move one way, either one: clusters of items; where these are given, seeds, each
+    beside its own or all of one arm above all of the other."""
+    if given != "these items":
+        return 2 * 0.5**clusters
+    return 2 * 0.5**baseline if paired else 2 / comb(baseline + method, method)
 
 
 def comparable_seeds(
@@ -227,8 +214,13 @@ def _means(scores: Sequence[Pair]) -> Pair:
     return a, b
 
 
-def _spread(scores: Doubles) -> Spread:
-    return Spread(float(scores.mean()), float(scores.std(ddof=1)) if len(scores) > 1 else None, len(scores))
+def spread_of(values: Sequence[float]) -> Spread:
+    """Mean and standard deviation (n − 1); of one value there is no deviation.
+
+    >>> spread_of([0.5, 0.75]).mean, spread_of([0.5]).std
+    (0.625, None)
+    """
+    return Spread(fmean(values), stdev(values) if len(values) > 1 else None, len(values))
 
 
 # --------------------------------------------------------------------------------------------- checks

@@ -35,6 +35,10 @@ BY_THE_STUDY: Mapping[str, Mapping[str, str]] = {
 }
 
 
+#: Settings of alignments that a person can give.
+OWN_SETTINGS = SETTINGS - BY_THE_STUDY["align"].keys() - {"method", "inputs"}
+
+
 def mistakes_in_names(
     recipe: StudyRecipe, variants: Sequence[Variant], labels: Sequence[str]
 ) -> Iterator[str]:
@@ -76,7 +80,7 @@ def _in_align(recipe: StudyRecipe) -> Iterator[str]:
             yield _unknown(f"align.dictionary.{code}", code, recipe.links.languages, f"no links of {code}")
     for name in align.shared:
         if name not in SETTINGS:
-            yield _unknown(f"align.{name}", name, [*SETTINGS, *type(align).model_fields])
+            yield _unknown(f"align.{name}", name, [*OWN_SETTINGS, *type(align).model_fields])
     for name in align.idle:
         # Methods may be left out for now, but hardly under a name that is so like one that is there.
         if not _may_be_method(name, align.own(name)) or get_close_matches(name, align.methods, 1, 0.8):
@@ -103,7 +107,7 @@ def _in_axes(recipe: StudyRecipe) -> Iterator[str]:
             yield f"{where}.vary.{axis}: is no axis (give each a name in align.methods)"
     for axis, values in vary.items():
         if axis not in SETTINGS:
-            yield _unknown(f"align.vary.{axis}", axis, SETTINGS)
+            yield _unknown(f"align.vary.{axis}", axis, OWN_SETTINGS)
         if not values:
             yield f"align.vary.{axis}: no values (give one or more, or leave it out)"
     if vary and not recipe.align.methods:

@@ -8,12 +8,11 @@ from calque.report.study.contrasts import ContrastView, contrast_views
 from calque.report.study.corrected import corrections
 from calque.report.study.cost import CostTable, cost_table
 from calque.report.study.gains import GainTable, Split, gain_tables, split
-from calque.report.study.over_seeds import SeedMeasure, agreeing, measure_table
-from calque.report.study.reading import GroupMeasure, StudyFolder
+from calque.report.study.over_seeds import SeedMeasure, measure_table, seed_measures
+from calque.report.study.reading import StudyFolder
 from calque.report.study.retrieval import Beside, beside
 from calque.report.study.table import BigTable, RowBlock, Scores, published_blocks, task_table
-from calque.report.study.told import Finding, findings
-from calque.report.verdict import Measured, measured
+from calque.report.study.told import Finding, findings, told_lines
 
 
 class Content:
@@ -23,16 +22,17 @@ class Content:
         self.study, self.scores = study, Scores(study)
 
     @cached_property
-    def runs(self) -> tuple[tuple[GroupMeasure, tuple[Measured, ...]], ...]:
-        return tuple((one, measured(one.first)) for one in self.study.measures)
-
-    @cached_property
     def measures(self) -> tuple[SeedMeasure, ...]:
-        return tuple(SeedMeasure(one, found) for one, own in self.runs for found in agreeing(one, own))
+        return seed_measures(self.study)
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
         return findings(self.scores, self.measures)
+
+    @property
+    def lines(self) -> list[str]:
+        """What the study found, a line a task or measure; then what methods have over each other."""
+        return told_lines(self.study, self.findings)
 
     @cached_property
     def corrections(self) -> str:

@@ -91,8 +91,8 @@ def _blocks(held: Comparison, study: StudyFolder) -> Iterator[ContrastBlock]:
 
 
 def _row(row: Contrasted, held: Comparison) -> ContrastRow:
-    learned = "trained on" if row.language in held.trained else ""
-    about = averaged(held, row) if row.language == MEAN else learned
+    learned = "trained on" if row.language in held.learned_in(row.task) else ""
+    about = averaged(held, [row]) if row.language == MEAN else learned
     return ContrastRow(row, row.name, about, better(finding(row)))
 
 

@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from calque.report.made import duration
-from calque.report.study.reading import ALIGN, TRANSFER, Cell, StudyFolder
+from calque.report.study.reading import TRANSFER, Cell, StudyFolder
 from calque.report.study.told import place_in
 
 
 @dataclass(frozen=True)
 class Spent:
-    """Seconds and memory of cells of one kind: their mean and the most."""
+    """Seconds and memory of cells of one kind: what one seed takes, the mean over seeds."""
 
-    seconds: float | None
+    seconds: float
     memory: float | None
     cells: int
 
     @property
     def time(self) -> str:
-        return "–" if self.seconds is None else duration(self.seconds)
+        return duration(self.seconds)
 
     @property
     def room(self) -> str:
@@ -77,7 +77,7 @@ def cost_table(study: StudyFolder) -> CostTable:
     for group in study.groups:
         for label in group.labels:
             own = [cell for cell in timed if group.label_of(cell) == label]
-            aligned = _spent([cell for cell in own if cell.verb == ALIGN])
+            aligned = _spent([cell for cell in study.alignments.get(label, ()) if cell.seconds is not None])
             learned = tuple(
                 _spent([c for c in own if c.verb == TRANSFER and c.axes.get("task", "") == task])
                 for task in tasks
@@ -94,8 +94,15 @@ def cost_table(study: StudyFolder) -> CostTable:
 
 
 def _spent(cells: Sequence[Cell]) -> Spent | None:
-    seconds = [cell.seconds for cell in cells if cell.seconds is not None]
-    memory = [cell.memory for cell in cells if cell.memory is not None]
-    if not seconds and not memory:
+    """Of every seed the time of all its cells, which may have a language each, and the most memory; without
+    seeds that lack a cell."""
+    keyed: dict[int | None, list[Cell]] = {}
+    for cell in cells:
+        keyed.setdefault(cell.seed, []).append(cell)
+    most = max(map(len, keyed.values()), default=0)
+    whole = [own for own in keyed.values() if len(own) == most]
+    if not whole:
         return None
-    return Spent(fmean(seconds) if seconds else None, fmean(memory) if memory else None, len(cells))
+    seconds = fmean(sum(cell.seconds or 0.0 for cell in own) for own in whole)
+    memory = [max(held) for own in whole if (held := [one.memory for one in own if one.memory is not None])]
+    return Spent(seconds, fmean(memory) if memory else None, sum(map(len, whole)))

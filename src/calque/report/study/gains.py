@@ -12,7 +12,7 @@ from calque.report.study.over_seeds import SeedMeasure
 from calque.report.study.reading import Group, StudyFolder
 from calque.report.study.table import Scores, evenly, short
 from calque.report.tasks import Metric, metric_of
-from calque.report.transfer import MEAN, Contrasted, spoken_name
+from calque.report.transfer import MEAN, PREFIX, Contrasted, spoken_name
 from calque.report.words import capital, signed
 from calque.stats.correlation import ranks
 from calque.text.typology import described
@@ -50,10 +50,12 @@ class Gain:
 class Source:
     """A task or a measure over the methods that gained or lost on it, each with its place among all.
 
-    `key` is the study's own name for it.
+    `key` is the study's own name for it, `task` and `metric` are as in results.
     """
 
     key: str
+    task: str
+    metric: str
     title: str
     figure: str
     methods: tuple[tuple[int, str], ...]
@@ -110,19 +112,21 @@ def _sources(
     found = []
     for name in scores.study.kinds:
         learned, about = scores.learned_in(name), scores.about(name)
-        figure = metric_of(scores.metrics[name]).name or scores.metrics[name]
+        metric = scores.metrics[name]
+        figure = metric_of(metric).name or metric
         own = task_gains(scores, name, group)
         foreign = {key: gain for key, gain in own.items() if key[1] not in learned} or own
-        found.append((name, about.title or capital(about.name), figure, foreign))
+        place = (name, PREFIX + scores.study.kinds[name], metric)
+        found.append((place, about.title or capital(about.name), figure, foreign))
     for one in (one for one in retrieval if one.measure.group == group):
         whole = one.held.whole
-        key = one.measure.name or one.task
-        found.append((key, one.title, whole.figure, measure_gains(one, scores.study)))
-    for key, title, figure, gains in found:
+        place = (one.measure.name or one.task, one.task, whole.metric)
+        found.append((place, one.title, whole.figure, measure_gains(one, scores.study)))
+    for place, title, figure, gains in found:
         labels = {method for method, _ in gains}
         methods = tuple((k, short(name, group)) for k, name in enumerate(group.methods, 1) if name in labels)
         if methods:
-            yield Source(key, title, figure, methods), gains
+            yield Source(*place, title, figure, methods), gains
 
 
 def task_gains(scores: Scores, name: str, group: Group) -> dict[tuple[str, str], Gain]:
@@ -136,7 +140,7 @@ def task_gains(scores: Scores, name: str, group: Group) -> dict[tuple[str, str],
 
 
 def measure_gains(one: SeedMeasure, study: StudyFolder) -> dict[tuple[str, str], Gain]:
-    """Gains on a measure by method and language: the mean over seeds; tested on the first."""
+    """Gains on a measure by method and language: the mean over seeds, sure where every seed shows it."""
     found = {}
     for method in one.measure.group.methods:
         for code, panel in one.by_language(study.source).items():

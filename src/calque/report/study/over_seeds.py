@@ -10,10 +10,10 @@ from statistics import fmean
 from calque.report.collect import Panel
 from calque.report.study.reading import Group, GroupMeasure, StudyFolder
 from calque.report.study.table import ONE_SEED, BigTable, Column, Head, RowBlock, SeedScore, StudyRow, short
-from calque.report.transfer import MEAN, spread_of
+from calque.report.transfer import MEAN
 from calque.report.verdict import HELPED, RAISED, UNTESTED, Compared, Contrast, Measured, measured
 from calque.report.words import capital, some
-from calque.stats.seeds import Spread
+from calque.stats.seeds import Spread, spread_of
 
 RETRIEVAL = ("word-retrieval", "lexicon", "sentence-retrieval")
 
@@ -72,8 +72,14 @@ class SeedMeasure:
     def score(self, label: str, languages: tuple[str, str] | None = None) -> Spread | None:
         """A figure over the seeds there are."""
         held = [self._value(seed, label, languages) for seed in self.seeds]
-        found = [value for value in held if value is not None]
-        return spread_of(found) if found else None
+        return self._spread(label, [value for value in held if value is not None])
+
+    def _spread(self, label: str, values: Sequence[float]) -> Spread | None:
+        """Over seeds; what none of them changes was measured once, however often."""
+        if not values:
+            return None
+        same = len(set(values)) == 1 and not self.measure.drawn.get(label)
+        return spread_of(values[:1] if same else values)
 
     def change(self, label: str, languages: tuple[str, str] | None = None) -> Spread | None:
         """What there is more than in the baseline, seed by seed."""
@@ -82,7 +88,7 @@ class SeedMeasure:
             for seed in self.seeds
         ]
         found = [after - before for after, before in pairs if after is not None and before is not None]
-        return spread_of(found) if found else None
+        return self._spread(label, found)
 
     def lone(self, label: str) -> bool:
         """Whether a seed changes this method, and one seed of it is all that was measured."""
@@ -144,17 +150,15 @@ def code_of(languages: tuple[str, str], source: str) -> str:
 
 def seed_measures(study: StudyFolder) -> tuple[SeedMeasure, ...]:
     """Everything that was measured, a group at a time."""
-    return tuple(
-        SeedMeasure(one, found) for one in study.measures for found in agreeing(one, measured(one.first))
-    )
+    return tuple(SeedMeasure(one, found) for one in study.measures for found in _agreeing(one))
 
 
-def agreeing(one: GroupMeasure, first: Sequence[Measured]) -> tuple[Measured, ...]:
+def _agreeing(one: GroupMeasure) -> tuple[Measured, ...]:
     """What was measured with the first seed, judged together with the same of the other seeds."""
     others = [{_subject(m): m for m in measured(run)} for run in one.others]
     return tuple(
         replace(m, leading=m.leading.with_seeds([o[_subject(m)].leading for o in others if _subject(m) in o]))
-        for m in first
+        for m in one.measured
     )
 
 
@@ -182,7 +186,8 @@ def _head(study: StudyFolder, measures: Sequence[SeedMeasure]) -> Head:
     panel, pairs = measures[0].held.whole, _pairs(measures)
     columns = [Column(code) for code in study.by_distance(code_of(pair, study.source) for pair in pairs)]
     if len(columns) > 1:
-        columns.append(Column(MEAN, f"of {len(columns)}"))
+        over = frozenset(column.language for column in columns)
+        columns.append(Column(MEAN, f"of {len(columns)}", over))
     layers = {one.measure.group.encoder: one.held.layer for one in measures if one.held.layer is not None}
     told = sorted(set(layers.values()))
     where = f"layer {told[0]}" if len(told) == 1 else ""
@@ -195,7 +200,8 @@ def _head(study: StudyFolder, measures: Sequence[SeedMeasure]) -> Head:
         panel.reading,
         tuple(columns),
         where,
-        panel.metric,
+        task=panel.task,
+        metric=panel.metric,
     )
 
 
@@ -221,8 +227,8 @@ def _figure(one: SeedMeasure | None, label: str, column: Column, source: str) ->
     if one is None:
         return None
     pairs = {code_of(pair, source): pair for pair in _pairs([one])}
-    if not column.mean and column.language not in pairs:
-        return None
+    if not (column.over or {column.language}) <= pairs.keys():
+        return None  # nor is there a mean of some of the languages
     languages = None if column.mean else pairs[column.language]
     spread, found = one.score(label, languages), one.contrast(label, languages)
     if spread is None:

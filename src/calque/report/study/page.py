@@ -123,34 +123,34 @@ class _Made(Content):
         inside = study.paper is not None and sum(len(one.rows) for one in self.published) <= MOST_PUBLISHED
         whole = merged(study)
         return StudyView(
-            study,
-            _title(study),
-            tuple(_summary(study, self.scores)),
-            begun(overall(study, self.measures), study),
-            whole.notes if whole else (),
-            missing(study),
-            self.findings,
-            " ".join(filter(None, (_test(study), self.corrections))),
-            tasks.cut(self.published if inside else ()),
-            self.published,
-            () if inside else BigTable(tasks.heads, ()).cut(self.published),
-            self.contrasts,
-            tuple(self._tasks(limits)),
-            self.gains,
-            self.split,
-            self.beside,
-            self.measured.cut(),
-            _alone(self.measures),
-            tuple(self._folds(limits, lean=lean)),
-            lean,
-            self.cost,
-            repeating(study),
-            tuple((name, str(value)) for name, value in flat(study.environment)),
-            tuple(
+            study=study,
+            title=_title(study),
+            summary=tuple(_summary(study, self.scores)),
+            headline=begun(overall(study, self.measures), study),
+            notes=whole.notes if whole else (),
+            missing=missing(study),
+            findings=self.findings,
+            test=" ".join(filter(None, (_test(study), self.corrections))),
+            tables=tasks.cut(self.published if inside else ()),
+            published=self.published,
+            published_tables=() if inside else BigTable(tasks.heads, ()).cut(self.published),
+            contrasts=self.contrasts,
+            tasks=tuple(self._tasks(limits)),
+            gains=self.gains,
+            split=self.split,
+            beside=self.beside,
+            measure_tables=self.measured.cut(),
+            alone=_alone(self.measures),
+            measures=tuple(self._folds(limits, lean=lean)),
+            lean=lean,
+            cost=self.cost,
+            repeating=repeating(study),
+            environment=tuple((name, str(value)) for name, value in flat(study.environment)),
+            cells=tuple(
                 (cell, _STATES.get(cell.status, "untested"), megabytes(cell.memory), reason(study, cell))
                 for cell in study.cells
             ),
-            _markdown([one for one in (tasks, self.measured) if one.blocks]),
+            markdown=_markdown([one for one in (tasks, self.measured) if one.blocks]),
         )
 
     def _tasks(self, limits: Limits) -> list[tuple[str, tuple[GroupTask, ...]]]:
@@ -164,7 +164,8 @@ class _Made(Content):
 
     def _folds(self, limits: Limits, *, lean: bool) -> list[MeasureFold]:
         found = []
-        for place, (one, own) in enumerate(self.runs):
+        for place, one in enumerate(self.study.measures):
+            own = one.measured
             views = self._views.get((place, lean)) or tuple(measure_view(held, lean=lean) for held in own)
             self._views[place, lean] = views
             view = run_view(one.first, f"measure{place}", limits, own, views, written=False)

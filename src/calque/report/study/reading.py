@@ -15,7 +15,7 @@ from calque.report.collect import STUDY, Run, collect, place_of, results_of
 from calque.report.parts import Record, mapping, number, strings
 from calque.report.tasks import TASKS
 from calque.report.transfer import PREFIX, Comparison, Trained, spoken_name, trained
-from calque.report.verdict import ALPHA
+from calque.report.verdict import ALPHA, Measured, measured
 from calque.text.typology import distance
 from calque.types import Result
 
@@ -115,8 +115,8 @@ class GroupComparison:
 class GroupMeasure:
     """What one measure found of a group, with every seed.
 
-    `name` is what the study calls it where it takes one measure in several ways. `drawn` are the seeds that
-    methods were aligned with which a seed changes.
+    `name` is what the study calls it where it takes one measure in several ways. `runs` are by seed, the
+    fullest first. `drawn` are the seeds that methods were aligned with which a seed changes.
     """
 
     group: Group
@@ -127,12 +127,17 @@ class GroupMeasure:
 
     @property
     def first(self) -> Run:
-        """The first seed, which is shown in full."""
+        """The seed that is shown in full: the first of those in which least is missing."""
         return next(iter(self.runs.values()))
 
     @property
     def others(self) -> tuple[Run, ...]:
         return tuple(self.runs.values())[1:]
+
+    @cached_property
+    def measured(self) -> tuple[Measured, ...]:
+        """What was measured with the first seed."""
+        return measured(self.first)
 
     @cached_property
     def seeds(self) -> dict[int, tuple[Result, ...]]:
@@ -277,7 +282,9 @@ class StudyFolder:
         level = run.recipe.get("level", ALPHA)
         level = level if isinstance(level, int | float) else ALPHA
         paired = bool(run.recipe.get("paired_seeds"))
-        return GroupComparison(group, replace(told, rows=rows, tasks=tasks), level, paired, against)
+        learned = {names.get(task, task): codes for task, codes in told.trained.items()}
+        held = replace(told, rows=rows, tasks=tasks, trained=learned)
+        return GroupComparison(group, held, level, paired, against)
 
     def _names(self, compare: Cell) -> dict[str, str]:
         """What the study calls the tasks of a comparison, which knows them by what they are."""
@@ -288,25 +295,33 @@ class StudyFolder:
     # ------------------------------------------------------------------------------------ measures
 
     @cached_property
-    def _drawn(self) -> dict[str, frozenset[int]]:
-        """By method the seeds that it was aligned with, where a seed changes it."""
-        aligned = {one.key: one for one in self.of_status(DONE) if one.verb == ALIGN and one.seed is not None}
-        found: dict[str, set[int]] = {}
+    def alignments(self) -> dict[str, tuple[Cell, ...]]:
+        """By method the cells that aligned it: its own, and those that its tasks rest on."""
+        aligned = {one.key: one for one in self.of_status(DONE) if one.verb == ALIGN}
+        found: dict[str, dict[str, Cell]] = {}
         for cell in self.of_status(DONE):
             # Methods that differ in a task only share an alignment, which has the name of the first.
             keys = [cell.key] if cell.verb == ALIGN else cell.needs if cell.verb == TRANSFER else ()
-            seeds = {seed for key in keys if key in aligned and (seed := aligned[key].seed) is not None}
-            labels = [label for group in self.groups if (label := group.label_of(cell))] if seeds else []
-            for label in labels:
-                found.setdefault(label, set()).update(seeds)
-        return {label: frozenset(seeds) for label, seeds in found.items()}
+            own = {key: aligned[key] for key in keys if key in aligned}
+            for label in filter(None, (group.label_of(cell) for group in self.groups)):
+                found.setdefault(label, {}).update(own)
+        return {label: tuple(own.values()) for label, own in found.items()}
+
+    @cached_property
+    def _drawn(self) -> dict[str, frozenset[int]]:
+        """By method the seeds that it was aligned with, where a seed changes it."""
+        seeds = {
+            label: frozenset(cell.seed for cell in own if cell.seed is not None)
+            for label, own in self.alignments.items()
+        }
+        return {label: own for label, own in seeds.items() if own}
 
     @cached_property
     def measures(self) -> tuple[GroupMeasure, ...]:
         """One a measure and group: measures in the order in which they are listed, groups in theirs."""
         keyed: dict[tuple[str, str, int], dict[int, list[Path]]] = {}
         for cell, folder in self.done(MEASURE):
-            group = self.groups.index(self._group_of(cell, folder))
+            group = self.groups.index(self.group_of(cell, folder))
             own = keyed.setdefault((cell.verb, cell.axes.get("measure", ""), group), {})
             own.setdefault(cell.seed or 0, []).append(folder)
         made = [
@@ -315,7 +330,7 @@ class StudyFolder:
         ]
         return tuple(sorted(made, key=lambda one: (*_rank(one), self.groups.index(one.group))))
 
-    def _group_of(self, cell: Cell, folder: Path) -> Group:
+    def group_of(self, cell: Cell, folder: Path) -> Group:
         """Whose run this is: by its axes where they tell, otherwise by whom it measured."""
         told = [group for group in self.groups if group.encoder == cell.axes.get("encoder")]
         if len(told) == 1 or len(self.groups) == 1:
@@ -325,10 +340,25 @@ class StudyFolder:
 
 
 def _measure(verb: str, name: str, group: Group, held: Mapping[int, Sequence[Path]]) -> GroupMeasure:
-    runs = {seed: together([collect(folder) for folder in folders]) for seed, folders in sorted(held.items())}
-    labels = {"labels": list(group.labels)}
-    told = {seed: replace(run, recipe={**run.recipe, **labels}) for seed, run in runs.items()}
-    return GroupMeasure(group, verb, name, told)
+    runs = {
+        seed: of_group(together([collect(folder) for folder in folders]), group)
+        for seed, folders in held.items()
+    }
+    order = sorted(runs, key=lambda seed: (*_missing(runs[seed]), seed))
+    return GroupMeasure(group, verb, name, {seed: runs[seed] for seed in order})
+
+
+def of_group(run: Run, group: Group) -> Run:
+    """A run with the labels of a group, and no differences but those to its baseline: where that failed, a
+    measure compares with the next encoder that is there."""
+    own = tuple(r for r in run.results if r.baseline in (None, group.baseline))
+    return replace(run, results=own, recipe={**run.recipe, "labels": list(group.labels)})
+
+
+def _missing(run: Run) -> tuple[int, int]:
+    """Orders runs of one measure: the more languages the sooner, then the more encoders and differences."""
+    pairs = {r.languages for r in run.results}
+    return -len(pairs), -len({(r.languages, r.encoder, r.baseline is None) for r in run.results})
 
 
 def _results(folder: Path) -> tuple[Result, ...]:
@@ -370,23 +400,20 @@ def read_study(folder: Path) -> StudyFolder:
         if not groups:
             raise ValueError("no groups")
         return StudyFolder(
-            folder,
-            str(held.get("about") or ""),
-            None if held.get("paper") is None else str(held["paper"]),
-            str(held["source"]),
-            tuple(map(int, held["seeds"])),
-            groups,
-            {str(label): Method.of(one) for label, one in held.get("methods", {}).items()},
-            {str(name): _translated(one) for name, one in held.get("tasks", {}).items()},
-            tuple(
-                Cell.of(_by_now(folder, one), costs if isinstance(costs, dict) else {})
-                for one in held["cells"]
-            ),
-            read_text(recipe) if recipe.is_file() else "",
-            mapping(folder / "environment.json"),
-            cost,
-            finished(folder),
-            None if held.get("base") is None else str(held["base"]),
+            folder=folder,
+            about=str(held.get("about") or ""),
+            paper=None if held.get("paper") is None else str(held["paper"]),
+            source=str(held["source"]),
+            seeds=tuple(map(int, held["seeds"])),
+            groups=groups,
+            methods={str(label): Method.of(one) for label, one in held.get("methods", {}).items()},
+            tasks={str(name): _translated(one) for name, one in held.get("tasks", {}).items()},
+            cells=tuple(Cell.of(_by_now(folder, one), costs) for one in held["cells"]),
+            recipe_text=read_text(recipe) if recipe.is_file() else "",
+            environment=mapping(folder / "environment.json"),
+            cost=cost,
+            finished=finished(folder),
+            base=None if held.get("base") is None else str(held["base"]),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise BadInput(f"does not fit: {error!r}", where=path, remedy="run the study again") from None

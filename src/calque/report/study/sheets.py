@@ -12,11 +12,11 @@ from calque.report.study.content import Content
 from calque.report.study.contrasts import contrast_blocks
 from calque.report.study.cost import CostTable, Spent
 from calque.report.study.gains import Gain, GainTable, Split
-from calque.report.study.reading import MEASURE, StudyFolder
+from calque.report.study.reading import ALIGN, MEASURE, TRANSFER, StudyFolder, of_group
 from calque.report.study.retrieval import Points, Spot
 from calque.report.study.table import BigTable
 from calque.report.tasks import Metric
-from calque.report.transfer import Trained, spoken_name
+from calque.report.transfer import PREFIX, Trained, spoken_name
 from calque.report.transfer_shown import LEGEND
 from calque.report.words import signed
 from calque.report.written import Block, Figure, Written
@@ -32,15 +32,14 @@ PRINTED = (
 NONE = "–"
 
 
-def study_sheets(study: StudyFolder) -> Iterator[tuple[str, Sheet]]:
+def study_sheets(content: Content) -> Iterator[tuple[str, Sheet]]:
     """In the order of the page; before each the encoder's name, where there are several."""
-    content, many = Content(study), len(study.groups) > 1
-    if len(study.kinds) > 1:  # of one task its comparison says all of it
-        yield from (("", _big(one, "tasks", study, LEGEND)) for one in content.tasks.cut())
+    study, many = content.study, len(content.study.groups) > 1
+    yield from (("", _big(one, "tasks", study, LEGEND)) for one in content.tasks.cut())
     for held in study.comparisons:
         name = held.group.encoder if many else ""
         yield from ((name, sheet) for sheet in comparison_sheets(held.held, study.name))
-    yield from (("", trained_sheet(held, study.name)) for held in _uncompared(study))
+    yield from (("", _named(name, trained_sheet(held, study.name))) for name, held in _uncompared(study))
     printed = BigTable(content.tasks.heads, ()).cut(content.published)
     yield from (("", _big(one, "published", study, PRINTED)) for one in printed)
     yield from _beside_each_other(study, many=many)
@@ -68,8 +67,9 @@ def _big(table: BigTable, name: str, study: StudyFolder, legend: str) -> Sheet:
     records: list[Record] = [
         {
             "run": block.title if block.published else study.name,
-            "task": head.key, "metric": head.metric or head.figure, "source": study.source,
-            "target": column.language, "encoder": row.name or row.label, "seeds": cell.spread.seeds or None,
+            "task": head.task, "name": head.key, "metric": head.metric, "source": study.source,
+            "target": column.language, "over": "+".join(sorted(column.over)),
+            "encoder": row.name or row.label, "seeds": cell.spread.seeds or None,
             "value": cell.spread.mean, "std": cell.spread.std, "mark": cell.mark or cell.printed,
             "note": row.about,
         }
@@ -84,15 +84,20 @@ def _big(table: BigTable, name: str, study: StudyFolder, legend: str) -> Sheet:
     return Sheet(block, tuple(records))
 
 
-def _uncompared(study: StudyFolder) -> Iterator[Trained]:
-    """Runs of tasks that no comparison tells of."""
+def _named(name: str, sheet: Sheet) -> Sheet:
+    """A sheet with what the study calls its task or measure."""
+    return replace(sheet, records=tuple({**record, "name": name} for record in sheet.records))
+
+
+def _uncompared(study: StudyFolder) -> Iterator[tuple[str, Trained]]:
+    """Runs of tasks that no comparison tells of, after what the study calls the task."""
     told = {
         (row.task, label)
         for one in study.comparisons
         for row in one.held.rows
         for label in (one.held.baseline, row.method)
     }
-    yield from (held for key, held in study.trained.items() if key not in told)
+    yield from ((key[0], held) for key, held in study.trained.items() if key not in told)
 
 
 def _beside_each_other(study: StudyFolder, *, many: bool) -> Iterator[tuple[str, Sheet]]:
@@ -106,9 +111,11 @@ def _beside_each_other(study: StudyFolder, *, many: bool) -> Iterator[tuple[str,
 def _measured(study: StudyFolder, *, many: bool) -> Iterator[tuple[str, Sheet]]:
     """Every measure of every cell, by layer."""
     for cell, folder in study.done(MEASURE):
-        run = replace(collect(folder), recipe={"labels": list(study.labels)})
-        name = cell.axes.get("measure") or (cell.axes.get("encoder", "") if many else "")
-        yield from ((name, panel_sheet(panel)) for panel in run.panels)
+        group = study.group_of(cell, folder)
+        run = of_group(collect(folder), group)
+        own = cell.axes.get("measure", "")
+        name = " ".join(filter(None, (group.encoder if many else "", own)))
+        yield from ((name, _named(own or panel.task, panel_sheet(panel))) for panel in run.panels)
 
 
 # --------------------------------------------------------------------------------------------- gains
@@ -126,9 +133,9 @@ def _gains(table: GainTable, study: StudyFolder) -> Sheet:
     heading = f"What is gained over {table.baseline} in points, from near to far from {_source(study)}"
     records: tuple[Record, ...] = tuple(
         {
-            "run": study.name, "task": source.key, "metric": source.figure, "source": study.source,
-            "target": row.code, "encoder": method, "baseline": table.baseline, "difference": cell.value,
-            "distance": row.far, "finding": "sure" if cell.sure else "",
+            "run": study.name, "task": source.task, "name": source.key, "metric": source.metric,
+            "source": study.source, "target": row.code, "encoder": method, "baseline": table.baseline,
+            "difference": cell.value, "distance": row.far, "finding": "sure" if cell.sure else "",
         }
         for row in table.rows
         for (source, _, method), cell in zip(table.columns, row.cells, strict=True)
@@ -198,8 +205,8 @@ def _points(name: str, held: Points, study: StudyFolder) -> Sheet:
 
 def _point(one: Spot, figure: str, study: StudyFolder) -> Record:
     return {
-        "run": study.name, "task": one.task, "source": study.source, "target": one.language,
-        "encoder": one.label, figure: one.reached, "beside": one.measured,
+        "run": study.name, "task": PREFIX + study.kinds[one.task], "name": one.task, "source": study.source,
+        "target": one.language, "encoder": one.label, figure: one.reached, "beside": one.measured,
     }  # fmt: skip
 
 
@@ -208,24 +215,25 @@ def _point(one: Spot, figure: str, study: StudyFolder) -> Record:
 
 def _cost(held: CostTable, study: StudyFolder) -> Sheet:
     """Time and memory of every method, the mean over its seeds."""
-    tasks = [name or "transfer" for name in held.tasks]
-    head = (study.noun, *(["align"] if held.aligned else []), *tasks)
+    tasks = [name or TRANSFER for name in held.tasks]
+    head = (study.noun, *([ALIGN] if held.aligned else []), *tasks)
+    called = {name: PREFIX + study.kinds.get(name, name) for name in held.tasks if name}
     body = tuple(
         (row.label, *map(_spent, ([row.aligned] if held.aligned else []) + list(row.tasks)))
         for row in held.rows
     )
     records = tuple(
         {
-            "run": study.name, "task": work, "metric": metric, "encoder": row.label, "items": one.cells,
-            "value": value,
+            "run": study.name, "task": called.get(work, work), "name": work if work in called else "",
+            "metric": metric, "encoder": row.label, "items": one.cells, "value": value,
         }
         for row in held.rows
-        for work, one in zip(["align", *tasks], [row.aligned, *row.tasks], strict=True)
+        for work, one in zip([ALIGN, *tasks], [row.aligned, *row.tasks], strict=True)
         if one is not None
         for metric, value in (("seconds", one.seconds), ("megabytes", one.memory))
         if value is not None
     )  # fmt: skip
-    return Sheet(Block("cost", "Time and memory: the mean over seeds of single runs", head, body), records)
+    return Sheet(Block("cost", "Time and memory of one seed: the mean over seeds", head, body), records)
 
 
 def _spent(one: Spent | None) -> Written:

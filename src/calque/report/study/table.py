@@ -10,7 +10,7 @@ from typing import TypeVar
 from calque.report.published import PAPERS, Published, matching
 from calque.report.study.reading import Group, StudyFolder
 from calque.report.tasks import Metric, Task, metric_of
-from calque.report.transfer import MEAN, Contrasted, named_task, shown_spread, spoken_name
+from calque.report.transfer import MEAN, PREFIX, Contrasted, named_task, shown_spread, spoken_name
 from calque.report.transfer_shown import MARKS
 from calque.report.words import capital, listed
 from calque.report.written import Block, Figure, Written
@@ -26,10 +26,11 @@ MOST_PUBLISHED, MOST_COLUMNS, MOST_ROWS = 12, 21, 40
 
 @dataclass(frozen=True)
 class Column:
-    """A language, or the mean of several, and a remark on it."""
+    """A language, or the mean of several, which it is `over`; and a remark on it."""
 
     language: str
     about: str = ""
+    over: frozenset[str] = frozenset()
 
     @property
     def mean(self) -> bool:
@@ -42,7 +43,10 @@ class Column:
 
 @dataclass(frozen=True)
 class Head:
-    """A task or a measure over the columns of its languages."""
+    """A task or a measure over the columns of its languages.
+
+    `key` is the study's own name for it, `task` and `metric` are as in results.
+    """
 
     key: str
     title: str
@@ -50,6 +54,7 @@ class Head:
     reading: Metric
     columns: tuple[Column, ...]
     about: str = ""
+    task: str = ""
     metric: str = ""
 
 
@@ -135,7 +140,11 @@ class BigTable:
 
     def written(self) -> Block:
         """For a text file: a row a method, after its block where there are several; a column a language."""
-        columns = [(head.key, one.name) for head in self.heads for one in head.columns]
+        columns = [
+            (head.key, f"{one.name} {one.about}" if one.mean else one.name)
+            for head in self.heads
+            for one in head.columns
+        ]
         many = len(self.blocks) > 1
         body = tuple(
             (*([block.title] if many else []), row.label, *map(_written, row.cells))
@@ -197,11 +206,13 @@ class Scores:
             for one in study.comparisons
             for row in (*one.held.rows, *one.held.tasks)
         }
-        self.before = {
-            (row.task, one.held.baseline, row.language): row.before
-            for one in study.comparisons
-            for row in (*one.held.rows, *one.held.tasks)
-        }
+        self._before: dict[tuple[str, str, str, frozenset[str]], Spread] = {}
+        for one in study.comparisons:
+            for row in (*one.held.rows, *one.held.tasks):
+                key = (row.task, one.held.baseline, row.language, self.over(row))
+                # Where runs are missing, the baseline may have fewer seeds beside one method than another.
+                known = self._before.setdefault(key, row.before)
+                self._before[key] = max(known, row.before, key=lambda spread: spread.seeds)
 
     @cached_property
     def metrics(self) -> Mapping[str, str]:
@@ -214,9 +225,25 @@ class Scores:
 
     def learned_in(self, name: str) -> frozenset[str]:
         """The languages of a task's training data."""
-        runs = [one for (task, _), one in self.study.trained.items() if task == name]
-        told = [one.held.trained for one in self.study.comparisons if name in one.held.names]
-        return frozenset(code for held in (*told, *(run.trained for run in runs)) for code in held)
+        runs = [one.trained for (task, _), one in self.study.trained.items() if task == name]
+        told = runs or [one.held.learned_in(name) for one in self.study.comparisons]
+        return frozenset(code for held in told for code in held)
+
+    def foreign(self, name: str) -> list[str]:
+        """The languages that a task was not learned in; all where it was learned in all."""
+        learned, codes = self.learned_in(name), self.languages(name)
+        return [code for code in codes if code not in learned] or codes
+
+    def over(self, row: Contrasted) -> frozenset[str]:
+        """The languages that a mean is over, all foreign ones where it does not tell; none of a language."""
+        return frozenset() if row.language != MEAN else frozenset(row.languages or self.foreign(row.task))
+
+    def means(self, name: str) -> list[frozenset[str]]:
+        """What the means of a task are over, the most languages first: the same in all that was compared, or
+        not, where runs are missing or an encoder is aligned to few languages."""
+        rows = (row for (task, _, code), row in self.contrasts.items() if (task, code) == (name, MEAN))
+        found = dict.fromkeys(self.over(row) for row in rows) or [frozenset(self.foreign(name))]
+        return sorted((one for one in found if len(one) > 1), key=lambda one: (-len(one), sorted(one)))
 
     def languages(self, name: str) -> list[str]:
         """Every language that a task was tested in, the nearest to the source first."""
@@ -224,18 +251,21 @@ class Scores:
         told = [code for task, _, code in self.contrasts if task == name and code != MEAN]
         return self.study.by_distance([*told, *(code for run in runs for code in run.languages)])
 
-    def figure(self, name: str, label: str, language: str) -> SeedScore | None:
-        """The score of a label on a task in a language, or its mean."""
+    def figure(
+        self, name: str, label: str, language: str, over: frozenset[str] = frozenset()
+    ) -> SeedScore | None:
+        """The score of a label on a task in a language, or its mean, where that is over these languages."""
         row = self.contrasts.get((name, label, language))
-        if row is not None:
+        if row is not None and self.over(row) == over:
             return SeedScore(row.after, row.mark, row.sure, row.difference > 0)
-        spread = self.before.get((name, label, language)) or self._of_run(name, label, language)
+        told = self._before.get((name, label, language, over))
+        spread = told or self._of_run(name, label, language, over)
         return None if spread is None else SeedScore(spread)
 
-    def _of_run(self, name: str, label: str, language: str) -> Spread | None:
-        """From the runs themselves; a mean only where it is over all languages of the task."""
+    def _of_run(self, name: str, label: str, language: str, over: frozenset[str]) -> Spread | None:
+        """From the runs themselves."""
         run = self.study.trained.get((name, label))
-        if run is None or (language == MEAN and set(run.languages) != set(self.languages(name))):
+        if run is None or (language == MEAN and set(run.foreign) != over):
             return None
         return run.spread(language, self.metrics[name])
 
@@ -251,19 +281,20 @@ def _head(scores: Scores, name: str) -> Head:
     about, reading = scores.about(name), metric_of(scores.metrics[name])
     learned, codes = scores.learned_in(name), scores.languages(name)
     columns = [Column(code, "trained on" if code in learned else "") for code in codes]
-    foreign = [code for code in codes if code not in learned] or codes
-    if len(foreign) > 1:
-        columns.append(Column(MEAN, f"of {len(foreign)}"))
+    columns += [Column(MEAN, f"of {len(over)}", over) for over in scores.means(name)]
     figure = reading.name or scores.metrics[name]
     title = about.title or capital(about.name)
-    return Head(name, title, figure, reading, tuple(columns), metric=scores.metrics[name])
+    task, metric = PREFIX + scores.study.kinds[name], scores.metrics[name]
+    return Head(name, title, figure, reading, tuple(columns), task=task, metric=metric)
 
 
 def _block(scores: Scores, group: Group, heads: Sequence[Head]) -> RowBlock:
     rows = []
     for place, label in enumerate(group.labels):
         cells = tuple(
-            scores.figure(head.key, label, column.language) for head in heads for column in head.columns
+            scores.figure(head.key, label, column.language, column.over)
+            for head in heads
+            for column in head.columns
         )
         if any(cells):
             rows.append(StudyRow(short(label, group), place, cells, "" if place else "baseline", label))

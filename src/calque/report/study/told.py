@@ -78,7 +78,8 @@ def merged(study: StudyFolder) -> Comparison | None:
         tuple(dict.fromkeys(one for comparison in held for one in getattr(comparison, name)))
         for name in ("rows", "tasks", "notes")
     )
-    return replace(held[0], rows=rows, tasks=tasks, notes=notes)
+    learned = {task: codes for comparison in held for task, codes in comparison.trained.items()}
+    return replace(held[0], rows=rows, tasks=tasks, notes=notes, trained=learned)
 
 
 def overall(study: StudyFolder, measures: Sequence[SeedMeasure]) -> str:
@@ -141,15 +142,13 @@ def _figure(scores: Scores, name: str) -> str:
 
 def _reached(scores: Scores, name: str) -> str:
     """What each reaches, where nothing was compared."""
-    every, learned = scores.languages(name), scores.learned_in(name)
-    foreign = [code for code in every if code not in learned] or every
-    many = len(foreign) > 1
-    where = f"on average over {len(foreign)} languages" if many else f"in {spoken_name(foreign[0])}"
-    held = [
-        (label, scores.figure(name, label, MEAN if many else foreign[0])) for label in scores.study.labels
-    ]
+    foreign = scores.foreign(name)
+    place = (MEAN, frozenset(foreign)) if len(foreign) > 1 else (foreign[0], frozenset[str]())
+    held = [(label, scores.figure(name, label, *place)) for label in scores.study.labels]
     told = [f"{label} {shown_spread(figure.spread)}" for label, figure in held if figure is not None]
-    return f"{capital(_figure(scores, name))} {where}: {', '.join(told) or 'none'}. Nothing was compared."
+    return (
+        f"{capital(_figure(scores, name))}{_on(foreign)}: {', '.join(told) or 'none'}. Nothing was compared."
+    )
 
 
 def _compared(
@@ -176,7 +175,7 @@ def contrast_findings(one: GroupComparison, study: StudyFolder) -> Iterator[Find
         if rows:
             title = f"{rows[0].about.title or capital(rows[0].about.name)}, against {one.held.baseline}"
             every = [row for row in one.held.rows if row.task == name]
-            found = _compared(study, title, rows, every, one.held.trained)
+            found = _compared(study, title, rows, every, one.held.learned_in(name))
             lines = tuple(
                 replace(line, word=better(line.word), sure=tuple(map(better, line.sure)))
                 for line in found.lines
@@ -222,9 +221,8 @@ def _size(row: Contrasted) -> str:
 
 def _average(rows: Sequence[Contrasted], single: dict[str, list[Contrasted]]) -> str:
     """Over what the figures are, and how sure the least sure of them is."""
-    counts = {len(single[row.method]) for row in rows}
-    many = f" on average over {counts.pop()} languages" if len(counts) == 1 and max(counts) > 1 else ""
-    return f"{many} ({_surest(rows)} after Holm)"
+    over = {frozenset(_over(row, single[row.method])) for row in rows}
+    return f"{_on(over.pop()) if len(over) == 1 else ''} ({_surest(rows)} after Holm)"
 
 
 def _surest(rows: Sequence[Contrasted]) -> str:
@@ -233,26 +231,36 @@ def _surest(rows: Sequence[Contrasted]) -> str:
 
 
 def _in_full(row: Contrasted, single: Sequence[Contrasted]) -> str:
-    many = len(single) > 1
-    where = f" on average over {len(single)} languages" if many else _alone(single)
     ends = ""
     if row.low is not None and row.high is not None:
         ends = f"95% interval {signed(row.low, row.reading)} to {signed(row.high, row.reading)}, "
     given = f", given {row.given}" if row.given else ""
-    named = f"; {_languages(single)}" if many else ""
-    return f"{_size(row)}{where} ({ends}{p_value(row.holm)} after Holm{given}{named})"
+    named = f"; {_languages(row, single)}" if len(single) > 1 else ""
+    return f"{_size(row)}{_on(_over(row, single))} ({ends}{p_value(row.holm)} after Holm{given}{named})"
 
 
-def _alone(single: Sequence[Contrasted]) -> str:
-    return f" in {spoken_name(single[0].language)}" if len(single) == 1 else ""
+def _over(mean: Contrasted, single: Sequence[Contrasted]) -> tuple[str, ...]:
+    """The languages that a mean is over."""
+    return mean.languages or tuple(row.language for row in single)
 
 
-def _languages(single: Sequence[Contrasted]) -> str:
+def _on(codes: Collection[str]) -> str:
+    """Over what a figure is.
+
+    >>> _on(["de", "hi"]), _on(["de"]), _on([])
+    (' on average over 2 languages', ' in German', '')
+    """
+    if len(codes) > 1:
+        return f" on average over {len(codes)} languages"
+    return f" in {spoken_name(*codes)}" if codes else ""
+
+
+def _languages(mean: Contrasted, single: Sequence[Contrasted]) -> str:
     """In which languages it is sure by itself, and by how much."""
-    told = []
+    told, same = [], set(_over(mean, single)) == {row.language for row in single}
     for word in (HELPED, HURT):
         own = [row for row in single if row.finding == word]
-        if len(own) == len(single):
+        if len(own) == len(single) and same:
             return f"{word} in each of them"
         if own:
             told.append(f"{word} in {_named(own)}")
@@ -269,7 +277,7 @@ def _line(study: StudyFolder, row: Contrasted, single: Sequence[Contrasted]) -> 
     found, place = found_of(row), place_in(study, row.method)
     told = [f"{found.figures}; {found.sure[0]}" if found.sure else found.figures]
     if len(single) > 1:
-        told.append(capital(_languages(single)))
+        told.append(capital(_languages(row, single)))
     if found.seen and row.finding == NONE:
         told.append(found.seen)
     return Line(row.method, place, KINDS[row.finding], found.word, found.size, tuple(told))
