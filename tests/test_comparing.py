@@ -396,3 +396,16 @@ def test_a_part_that_comes_later_makes_another_comparison(tmp_path: Path) -> Non
     compare(some, pool=True, out=tmp_path / "out")
     with pytest.raises(BadSetting, match="finished run of another recipe"):
         compare(held, pool=True, out=tmp_path / "out")
+
+
+def test_a_task_of_which_nothing_was_learned_says_so(
+    compared: Callable[..., Comparison], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learned = planted
+
+    def nothing_of_ner(cell: Cell) -> np.ndarray:
+        return np.zeros(SIZES[cell[2]]) if cell[0] == "pos" else learned(cell)
+
+    monkeypatch.setitem(globals(), "planted", nothing_of_ner)
+    found = compared(cells(tasks=("nli", "pos")))
+    assert found.notes == ["pos: accuracy is 0 in every run: nothing was learned, so nothing can be compared"]

@@ -199,7 +199,7 @@ def test_exchanged_arms_and_other_orders(seed: int, n: int, k: int, m: int, span
     if there.low is None:
         assert back.low is None and there.p == 1 and there.given == "these seeds and items"
     else:
-        assert there.low <= there.difference <= there.high and there.detectable >= 0
+        assert there.low <= there.difference <= there.high and (there.detectable or 0) >= 0
         assert back.low == pytest.approx(-there.high)
     items, rows = rng.permutation(m), rng.permutation(n)
     mixed = Runs(
@@ -357,6 +357,7 @@ def test_nothing_to_count_is_a_score_of_zero() -> None:
     empty = Runs({k: np.zeros((3, 5)) for k in F1.columns}, np.arange(5), (0, 1, 2))
     told = compare_runs(empty, empty, F1)
     assert (told.baseline.mean, told.method.mean, told.p) == (0, 0, 1)
+    assert told.detectable is None, "what never varies says nothing of what would be seen"
     some = random_spans(np.random.default_rng(15), 3, 5)
     for test in SeedTest:
         assert 0 <= compare_runs(empty, some, F1, test=test).p <= 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
@@ -205,16 +205,31 @@ def _compared(recipe: CompareRecipe, held: Sequence[TransferFolder], baseline: s
             means[match.task, MEAN, match.method] = tested(recipe, match, chosen, mean=True)
     several = len({match.method for match in found.held}) > 1
     notes = {note for one in held for note in one.notes}
-    gaps = gap_notes(gap for one in (*single.values(), *means.values()) for gap in one.gaps)
+    every = [*single.items(), *means.items()]
+    gaps = gap_notes(gap for _, one in every for gap in one.gaps)
     return Comparison(
         baseline,
         recipe.test,
         rows_of(single, recipe.level, several=several),
         rows_of(means, recipe.level, several=several),
-        sorted(notes.union(found.notes, over.notes, gaps)),
+        sorted(notes.union(found.notes, over.notes, gaps, unlearned(every))),
         learned_in(found.held),
         recipe.varies,
     )
+
+
+def unlearned(held: Iterable[tuple[Key, Tested]]) -> Iterator[str]:
+    """Tasks in which every run scores nothing: no difference can be seen there."""
+    scores: dict[str, set[float]] = {}
+    metrics: dict[str, str] = {}
+    for (task, *_), one in held:
+        if (told := one.comparison) is not None:
+            scores.setdefault(task, set()).update((told.baseline.mean, told.method.mean))
+            metrics[task] = told.metric
+    for task, found in scores.items():
+        if found == {0.0}:
+            what = f"{metrics[task]} is 0 in every run"
+            yield f"{task}: {what}: nothing was learned, so nothing can be compared"
 
 
 #: A task, a language or `MEAN`, and a method.

@@ -37,7 +37,7 @@ class Answer(NamedTuple):
     low: float
     high: float
     p: float
-    detectable: float
+    detectable: float | None
 
 
 class Columns(NamedTuple):
@@ -174,13 +174,14 @@ def _satterthwaite(variance: float, parts: Sequence[Part]) -> Part:
 def student(difference: float, part: Part, least: float) -> Answer:
     """Two-sided t-test of a difference whose variance was estimated.
 
-    Where nothing varies there is no t; then p is `least`, the chance that all move one way.
+    Where nothing varies there is no t, and nothing says what would have been found; then p is `least`, the
+    chance that all move one way.
     """
     from scipy.special import stdtr, stdtrit
 
     error = part.variance**0.5
     if error < ROUNDING:
-        return Answer(difference, difference, least if difference else 1.0, 0.0)
+        return Answer(difference, difference, least if difference else 1.0, None)
     half, more = (float(stdtrit(part.freedom, share)) for share in (0.975, 0.8))
     p = 2 * float(stdtr(part.freedom, -abs(difference) / error))
     return Answer(difference - half * error, difference + half * error, p, (half + more) * error)

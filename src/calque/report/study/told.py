@@ -83,16 +83,22 @@ def merged(study: StudyFolder) -> Comparison | None:
 
 
 def overall(study: StudyFolder, measures: Sequence[SeedMeasure]) -> str:
-    """All in one sentence: by tasks where there are any, otherwise by the first measure."""
+    """All in one sentence: by tasks where there are any, otherwise by the first measure.
+
+    It says what it is about where other things were found too.
+    """
     whole = merged(study)
     if whole is not None and whole.tasks:
-        return headline(whole)
+        about = whole.tasks[0].about
+        alone = len(whole.names) > 1 or not any(one.retrieval for one in measures)
+        return headline(whole) if alone else f"{about.title or capital(about.name)}: {headline(whole)}"
     if study.trained:
         return "Tasks were learned, and nothing was compared"
     if not measures:
         return "Nothing was measured yet" if study.waiting or not study.of_status(DONE) else "No figures"
     first = [one for one in measures if one.task == measures[0].task]
-    return "; ".join(dict.fromkeys(one.headline for one in first))
+    told = "; ".join(dict.fromkeys(one.headline for one in first))
+    return told if len(first) == len(measures) else f"{measures[0].title}: {told}"
 
 
 def begun(text: str, study: StudyFolder) -> str:
