@@ -281,7 +281,8 @@ def _export_parts(encoder: Encoder, recipe: ExportRecipe, made: Exported) -> Ite
     )
     if isinstance(encoder, AlignedEncoder):
         yield "## What it has seen"
-        yield f"It was aligned by {code(encoder.about['method'])}."
+        method = code(encoder.about["method"])
+        yield f"It is {code(short_name(encoder.inner.name))}, aligned by {method}."
         yield _seen(encoder, "`seen.tsv.gz` of the encoder it was made from")
 
 

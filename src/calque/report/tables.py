@@ -291,7 +291,9 @@ def _legend(cells: Sequence[Cell | None]) -> str:
     found = [cell for cell in cells if cell is not None]
     told = ["± half of the 95% interval"] if any(cell.half is not None for cell in found) else []
     tested = any(cell.p is not None for cell in found)
-    return "; ".join(told + ([f"p after Holm’s correction, * below {ALPHA}"] if tested else []))
+    return "; ".join(
+        told + ([f"p after Holm’s correction, or * where it is below {ALPHA}"] if tested else [])
+    )
 
 
 def _plain(cell: Cell | None, panel: Panel) -> Written:

@@ -29,7 +29,7 @@ from calque.report.transfer import (
     spoken_name,
 )
 from calque.report.verdict import ALPHA
-from calque.report.words import MOST_NAMES, capital, listed, p_value, points, signed, some
+from calque.report.words import MOST_NAMES, capital, listed, p_value, points, quoted_name, signed, some
 from calque.report.written import Block, Figure, Written
 from calque.stats.seeds import Spread, spread_of
 
@@ -267,7 +267,9 @@ def _of_one_task(held: Comparison) -> str:
         return f"{rows[0].method} {rows[0].finding}: {points(rows[0].difference, rows[0].reading)}"
     for word in (HELPED, HURT):
         names = [
-            f"{row.method} ({points(row.difference, row.reading)})" for row in rows if row.finding == word
+            f"{quoted_name(row.method)} ({points(row.difference, row.reading)})"
+            for row in rows
+            if row.finding == word
         ]
         told += [f"{some(names, len(rows))} {word}"] if names else []
     for word, words in (

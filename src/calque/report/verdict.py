@@ -16,7 +16,7 @@ from calque.report.collect import Panel, Run, pair_name, place_of
 from calque.report.mean import mean_panel, verdict_layer
 from calque.report.tasks import Metric
 from calque.report.transfer import comparison_lines, trained_line
-from calque.report.words import amount, capital, listed, name_of, p_value, points, signed, some
+from calque.report.words import amount, capital, listed, name_of, p_value, points, quoted_name, signed, some
 from calque.stats.significance import holm
 from calque.types import Result
 
@@ -126,7 +126,7 @@ class Verdict:
     def named(self) -> str:
         """The encoder, with the size of its difference and where, when that is not everywhere."""
         only = f" at layer {self.telling.layer} only" if self.last.word != self.best.word else ""
-        return f"{self.encoder} ({self.size}{only})" if self.size else self.encoder
+        return f"{quoted_name(self.encoder)} ({self.size}{only})" if self.size else self.encoder
 
     @property
     def figures(self) -> tuple[str, str]:

@@ -45,8 +45,17 @@ def some(
     """
     if len(names) > MOST_NAMES:
         return f"{every if len(names) == among else f'{len(names)} of'} {among} {what}"
-    quoted = [f"“{name}”" if "," in name else name for name in names]
+    quoted = [quoted_name(name) for name in names]
     return f" {last} ".join(filter(None, (", ".join(quoted[:-1]), *quoted[-1:])))
+
+
+def quoted_name(name: str) -> str:
+    """A name in quotation marks where it has a comma, unless it has them already.
+
+    >>> quoted_name("weak"), quoted_name(quoted_name("weak, size 5")), quoted_name("“weak, size 5” (+1.0)")
+    ('weak', '“weak, size 5”', '“weak, size 5” (+1.0)')
+    """
+    return f"“{name}”" if "," in name and not name.startswith("“") else name
 
 
 def capital(text: str) -> str:

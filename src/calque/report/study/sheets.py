@@ -71,7 +71,7 @@ def _big(table: BigTable, name: str, study: StudyFolder, legend: str) -> Sheet:
             "target": column.language, "over": "+".join(sorted(column.over)),
             "encoder": row.name or row.label, "seeds": cell.spread.seeds or None,
             "value": cell.spread.mean, "std": cell.spread.std, "mark": cell.mark or cell.printed,
-            "note": row.about,
+            "finding": "sure" if cell.sure else "", "note": row.about,
         }
         for block in table.blocks
         for row in block.rows

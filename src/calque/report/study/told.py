@@ -25,7 +25,7 @@ from calque.report.transfer import (
 from calque.report.transfer_shown import KINDS, found_of, headline
 from calque.report.verdict import UNTESTED, Verdict
 from calque.report.verdict import together as all_told
-from calque.report.words import capital, listed, p_value, points, signed, some
+from calque.report.words import capital, listed, p_value, points, quoted_name, signed, some
 from calque.stats.seeds import Spread
 
 #: Methods up to which a sentence has room for intervals and languages, and lines that are not folded.
@@ -209,7 +209,7 @@ def task_sentence(rows: Sequence[Contrasted], single: dict[str, list[Contrasted]
         if own and full:
             told += [f"{some([row.method], 1)} {word}: {_in_full(row, single[row.method])}" for row in own]
         elif own:
-            sized = some([f"{row.method} ({_size(row)})" for row in own], len(rows))
+            sized = some([f"{quoted_name(row.method)} ({_size(row)})" for row in own], len(rows))
             told.append(f"{sized} {word}{_average(own, single)}")
     for word, words in ((NONE, "no evidence either way for {}"), (UNKNOWN, "cannot tell about {}")):
         names = [row.method for row in rows if row.finding == word]
