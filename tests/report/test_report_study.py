@@ -607,6 +607,7 @@ def test_an_unfinished_study_shows_what_is_there(tmp_path: Path) -> None:
     for cell in told["cells"]:
         if cell["verb"] == "compare":
             cell["status"] = "waiting"
+            (folder / "cells" / cell["key"] / "finished.json").unlink()
     write_json(folder / "study.json", told)
     (folder / "results.jsonl").unlink()
     text, seen = page(folder)

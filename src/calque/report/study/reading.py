@@ -425,8 +425,9 @@ def _by_now(folder: Path, record: Record) -> Record:
     if record["status"] != WAITING or finished(run) is None:
         return record
     spent = mapping(run / "cost.json")
-    seconds, memory = spent.get("seconds", {}).get("total"), spent.get("peak_memory_mb")
-    return {**record, "status": DONE, "seconds": seconds, "peak_memory_mb": memory}
+    seconds = spent.get("seconds")
+    total = seconds.get("total") if isinstance(seconds, dict) else None
+    return {**record, "status": DONE, "seconds": total, "peak_memory_mb": spent.get("peak_memory_mb")}
 
 
 def _translated(record: Record) -> bool | None:
