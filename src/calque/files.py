@@ -20,7 +20,7 @@ from calque.errors import ELSEWHERE, BadInput, BadSetting, creating
 from calque.locks import OLD, beside, locked, sweep_all
 from calque.progress import say
 
-FINISHED = "finished.json"
+FINISHED, RESULTS = "finished.json", "results.jsonl"
 
 
 def file_digest(path: Path) -> str:
@@ -152,6 +152,24 @@ def finished(folder: Path) -> dict[str, Any] | None:
     return held
 
 
+def finish(folder: Path, digest: str, verb: str) -> None:
+    """Write the finished-marker of a run: its recipe, its verb, and the checksum of its results."""
+    results = folder / RESULTS
+    told = {"results": checksum(results)} if results.is_file() else {}
+    write_json(folder / FINISHED, {"recipe": digest, "verb": verb, **told})
+
+
+def check_results(path: Path) -> None:
+    """Refuse results that are not as their run wrote them, where it is known how it did."""
+    told = (finished(path.parent) or {}).get("results") if path.name == RESULTS else None
+    if told is not None and checksum(path) != told:
+        raise BadInput(
+            "is damaged: not the results that were written",
+            where=path,
+            remedy="remove its folder and run the same again, with its study if it is a cell of one",
+        )
+
+
 def is_done(folder: Path, digest: str, *, overwrite: bool = False) -> bool:
     """Whether this very run stands finished in `folder`; refuses a folder that holds something else."""
     if overwrite or not folder.exists():
@@ -183,7 +201,7 @@ def run_folder(folder: Path, digest: str, verb: str, *, overwrite: bool = False)
             raise BadSetting("exists and is not a calque run", where=folder, remedy="choose another --out")
         with atomic_directory(folder) as partial:
             yield partial
-            write_json(partial / FINISHED, {"recipe": digest, "verb": verb})
+            finish(partial, digest, verb)
 
 
 # --------------------------------------------------------------------------------------------- cache
