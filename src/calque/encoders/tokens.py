@@ -214,7 +214,7 @@ def with_marks(text: str, places: Longs) -> Longs:
 
     >>> with_marks("e\u0301 a", np.array([[0, 1], [2, 4]])).tolist()
     [[0, 2], [2, 4]]
-    >>> with_marks("e \u0e33  a", np.array([[0, 1], [4, 6]])).tolist()  # Thai am, lost with the space before it
+    >>> with_marks("e \u0e33  a", np.array([[0, 1], [4, 6]])).tolist()  # Thai am is lost
     [[0, 3], [4, 6]]
     """
     places = places.reshape(-1, 2).copy()
