@@ -308,6 +308,9 @@ class Cache:
         """Remove the least recently used until the rest fits; returns what was removed."""
         with creating(self.root, _OWN):
             sweep_all(self.root)
+        for half in self.root.glob("[!.]*"):  # a process was killed while it removed it
+            if not (half / FINISHED).exists():
+                shutil.rmtree(half, ignore_errors=True)
         bound, total, removed = self.limit if limit is None else limit, 0, []
         for entry in self.entries():
             total += entry.size
