@@ -242,13 +242,26 @@ def test_a_name_with_another_line_end_stays_in_its_line(tmp_path: Path) -> None:
     assert {one.encoder for one in load_results(tmp_path / "results.jsonl")} == {"a\u2028b", "a\x85b"}
 
 
+GOOD = json.dumps({"task": "w", "metric": "a", "value": 1, "languages": ["en", "de"], "encoder": "e"})
+
+
 @pytest.mark.parametrize(
     "line",
-    ["5", "[]", "null", "[" * 5000, '{"task": 1}', '{"nosuch": 1}', '{"value": "a"}', '{"task": "\\ud800"}'],
+    [
+        "5",
+        "[]",
+        "null",
+        GOOD.replace('["en", "de"]', '"en"'),
+        GOOD.replace('["en", "de"]', "[]"),
+        "[" * 5000,
+        '{"task": 1}',
+        '{"nosuch": 1}',
+        '{"value": "a"}',
+        '{"task": "\\ud800"}',
+    ],
 )
 def test_lines_that_are_no_results(tmp_path: Path, line: str) -> None:
-    good = json.dumps({"task": "w", "metric": "a", "value": 1, "languages": ["en", "de"], "encoder": "e"})
-    (tmp_path / "results.jsonl").write_text(f"{good}\n{line}\n")
+    (tmp_path / "results.jsonl").write_text(f"{GOOD}\n{line}\n")
     with pytest.raises(BadInput, match=r"results.jsonl:2: "):
         load_results(tmp_path / "results.jsonl")
 

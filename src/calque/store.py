@@ -174,7 +174,7 @@ def _result(line: str, path: Path, number: int) -> Result:
     held = parse_json(line, path, line=number, remedy="measure again")
     with shaped(path, "measure again", what="not a result", line=number):
         for name in ("languages", "group"):
-            if held.get(name) is not None:
+            if isinstance(held.get(name), list):
                 held[name] = tuple(held[name])
         wrong = [name for name, value in held.items() if not _fits(value, _KINDS[name])]
         if wrong:
