@@ -1,6 +1,8 @@
 """Shared fixtures: an isolated cache, no hub, and the real data where it is present."""
 
 import os
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -28,6 +30,30 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     root = tmp_path_factory.mktemp("cache")
     monkeypatch.setenv("CALQUE_CACHE", str(root))
     return root
+
+
+@pytest.fixture
+def shut() -> Iterator[Callable[[Path], None]]:
+    """Makes a folder one that nobody may write: mounted so for root, who may write anything else."""
+    root, folders = os.geteuid() == 0, list[Path]()
+
+    def close(folder: Path) -> None:
+        bind = ["mount", "--bind", str(folder), str(folder)]
+        if not root:
+            for inside in (folder, *folder.rglob("*")):
+                inside.chmod(0o500 if inside.is_dir() else 0o400)
+        elif subprocess.run(bind, check=False, capture_output=True).returncode:
+            pytest.skip("nothing can be mounted here")
+        else:
+            subprocess.run(["mount", "-o", "remount,ro,bind", str(folder)], check=True)
+        folders.append(folder)
+
+    yield close
+    for folder in folders:
+        if root:
+            subprocess.run(["umount", str(folder)], check=True)
+        for inside in (folder, *folder.rglob("*")):
+            inside.chmod(0o700)
 
 
 @pytest.fixture(scope="session")

@@ -415,3 +415,27 @@ def test_a_trial_that_ends_its_process_is_a_fault_and_not_the_end_of_this_one() 
     assert fault_of("raise SystemExit('wrong numbers')") == "wrong numbers"
     assert fault_of("import time; time.sleep(9)", seconds=0.2) == "no answer in 0.2 seconds"
     assert "ZeroDivisionError" in str(fault_of("1 / 0"))
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (MemoryError(), "not enough memory (give it less"),
+        (MemoryError("Unable to allocate 9 GiB"), "not enough memory: Unable to allocate 9 GiB ("),
+        (RuntimeError("[enforce fail at alloc_cpu.cpp:121] DefaultCPUAllocator: can't allocate memory\nmore"),
+         "DefaultCPUAllocator: can't allocate memory (give"),
+        (OSError(12, "Cannot allocate memory"), "not enough memory: [Errno 12]"),
+        (ImportError("libtorch_cpu.so: failed to map segment from shared object"), "memory: libtorch"),
+    ],
+)  # fmt: skip
+def test_too_little_memory_is_told_in_words(
+    calque: Runner, world: Path, tmp_path: Path, error: Exception, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr("calque.pipeline.linking.read_bitext", fail)
+    path = world / "world" / "text" / "en-far.tsv"
+    ran = calque("link", path, "--languages", "en", "far", "--tokenised", "--out", tmp_path / "out")
+    assert ran.code == 2 and told in ran.err and "a machine with more memory)" in ran.err
+    assert list(tmp_path.iterdir()) == []

@@ -21,8 +21,10 @@ from calque.files import (
     cache_limit,
     is_done,
     run_folder,
+    write_json,
     write_text,
 )
+from calque.report.collect import collect
 from calque.store import (
     load_array,
     load_items,
@@ -181,6 +183,27 @@ def test_results_are_sorted_and_come_back(tmp_path: Path) -> None:
         load_results(tmp_path / "a")
 
 
+def test_results_that_a_run_did_not_write_so_are_refused(tmp_path: Path) -> None:
+    """A lost line would not be missed otherwise, and half of one would be told without a remedy."""
+    out = tmp_path / "run"
+    path, held = out / "results.jsonl", [Result("t", "f", k / 4, ("en", "de"), "e", layer=k) for k in (0, 1)]
+    with run_folder(out, "one", "measure") as folder:
+        save_results(folder / "results.jsonl", held)
+    assert load_results(path) == held and collect(out).results == tuple(held)
+    whole = path.read_bytes()
+    for damaged in (whole[: whole.index(b"\n") + 1], whole[:-9], b"", whole.replace(b"0.25", b"0.75")):
+        path.write_bytes(damaged)
+        for read in (lambda: load_results(path), lambda: collect(out)):
+            with pytest.raises(BadInput, match=r"results.jsonl: is damaged.*remove its folder"):
+                read()
+    write_json(out / "finished.json", {"recipe": "one", "verb": "measure"})  # before there were checksums
+    path.write_bytes(whole[: whole.index(b"\n") + 1])
+    assert load_results(path) == held[:1]
+    path.write_bytes(whole[:-9])
+    with pytest.raises(BadInput, match=r":2: not JSON.*\(measure again\)"):
+        load_results(path)
+
+
 def test_items_are_named_by_what_they_hold(tmp_path: Path) -> None:
     items = Items({"sentence": np.arange(3)}, np.array([0, 0, 1]), {"hit": np.array([1.0, 0.0, 1.0])})
     digest = save_items(tmp_path, items)
@@ -219,13 +242,26 @@ def test_a_name_with_another_line_end_stays_in_its_line(tmp_path: Path) -> None:
     assert {one.encoder for one in load_results(tmp_path / "results.jsonl")} == {"a\u2028b", "a\x85b"}
 
 
+GOOD = json.dumps({"task": "w", "metric": "a", "value": 1, "languages": ["en", "de"], "encoder": "e"})
+
+
 @pytest.mark.parametrize(
     "line",
-    ["5", "[]", "null", "[" * 5000, '{"task": 1}', '{"nosuch": 1}', '{"value": "a"}', '{"task": "\\ud800"}'],
+    [
+        "5",
+        "[]",
+        "null",
+        GOOD.replace('["en", "de"]', '"en"'),
+        GOOD.replace('["en", "de"]', "[]"),
+        "[" * 5000,
+        '{"task": 1}',
+        '{"nosuch": 1}',
+        '{"value": "a"}',
+        '{"task": "\\ud800"}',
+    ],
 )
 def test_lines_that_are_no_results(tmp_path: Path, line: str) -> None:
-    good = json.dumps({"task": "w", "metric": "a", "value": 1, "languages": ["en", "de"], "encoder": "e"})
-    (tmp_path / "results.jsonl").write_text(f"{good}\n{line}\n")
+    (tmp_path / "results.jsonl").write_text(f"{GOOD}\n{line}\n")
     with pytest.raises(BadInput, match=r"results.jsonl:2: "):
         load_results(tmp_path / "results.jsonl")
 

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -155,25 +155,12 @@ def test_what_cannot_be_written_is_named(tmp_path: Path, place: str, monkeypatch
     assert (tmp_path / "taken").read_text() == "a letter"
 
 
-@pytest.fixture
-def read_only(tmp_path: Path) -> Iterator[Path]:
-    """A folder with a run in it that nobody may write: mounted so for root, who may write anything else."""
-    folder = tmp_path / "shut"
-    write_text(folder / "run" / "x", "before")
-    root, bind = os.geteuid() == 0, ["mount", "--bind", str(folder), str(folder)]
-    if not root:
-        folder.chmod(0o500)
-    elif subprocess.run(bind, check=False, capture_output=True).returncode:
-        pytest.skip("nothing can be mounted here")
-    else:
-        subprocess.run(["mount", "-o", "remount,ro,bind", str(folder)], check=True)
-    yield folder
-    if root:
-        subprocess.run(["umount", str(folder)], check=True)
-    folder.chmod(0o700)
-
-
-def test_a_read_only_place_is_named_before_anything_is_computed(read_only: Path) -> None:
+def test_a_read_only_place_is_named_before_anything_is_computed(
+    tmp_path: Path, shut: Callable[[Path], None]
+) -> None:
+    read_only = tmp_path / "shut"
+    write_text(read_only / "run" / "x", "before")
+    shut(read_only)
     said = "Read-only file system" if os.geteuid() == 0 else "Permission denied"
     for name in ("run", "new", "new/below"):
         with pytest.raises(CannotWrite, match=rf"{name}: cannot be written: {said} \(another --out\)"):

@@ -45,7 +45,14 @@ def read_text(path: Path) -> str:
         raise BadInput(f"cannot be read: {getattr(error, 'strerror', '') or error}", where=path) from None
 
 
-def parse_json(text: str, where: str | Path, *, line: int | None = None, halves: bool = False) -> Any:
+def parse_json(
+    text: str,
+    where: str | Path,
+    *,
+    line: int | None = None,
+    halves: bool = False,
+    remedy: str | None = None,
+) -> Any:
     """What JSON says. Halves of characters, which no file can hold, are refused unless `halves`."""
     try:
         held = json.loads(text)
@@ -57,7 +64,8 @@ def parse_json(text: str, where: str | Path, *, line: int | None = None, halves:
         raise _too_deep("JSON", where, line) from None
     except ValueError as error:
         place = line if line is not None else getattr(error, "lineno", None)
-        raise BadInput(f"not JSON: {getattr(error, 'msg', error)}", where=where, line=place) from None
+        told = f"not JSON: {getattr(error, 'msg', error)}"
+        raise BadInput(told, where=where, line=place, remedy=remedy) from None
     return held
 
 

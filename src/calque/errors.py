@@ -75,6 +75,40 @@ class MissingExtra(CalqueError):
         super().__init__(f"{feature} needs an optional package", remedy=f"pip install 'calque[{extra}]'")
 
 
+# ------------------------------------------------------------------------------------ too little memory
+
+#: What torch says on a CPU, a GPU and Apple's, where the error has no class of its own.
+_SHORT_TOLD = (
+    "can't allocate memory",
+    "not enough memory",
+    "out of memory",
+    "cannot allocate memory",
+    "bad_alloc",
+    "could not create a memory",
+)
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that memory did not suffice for work that can be divided.
+
+    >>> out_of_memory(MemoryError()), out_of_memory(RuntimeError("shapes differ"))
+    (True, False)
+    """
+    told = str(error).lower()
+    spoken = isinstance(error, RuntimeError) and any(part in told for part in _SHORT_TOLD)
+    return spoken or isinstance(error, MemoryError)
+
+
+def lacks_memory(error: BaseException) -> bool:
+    """Whether memory is what a program lacks: for its work, for a file's place in it, for its own code.
+
+    >>> lacks_memory(OSError(errno.ENOMEM, "")), lacks_memory(ImportError("no module named a"))
+    (True, False)
+    """
+    code = isinstance(error, ImportError) and "failed to map segment" in str(error)
+    return out_of_memory(error) or code or getattr(error, "errno", None) == errno.ENOMEM
+
+
 # ------------------------------------------------------------------------------- what cannot be written
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}

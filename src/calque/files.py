@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import errno
 import hashlib
 import json
 import math
@@ -10,17 +12,17 @@ import shutil
 import time
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from calque.documents import parse_json, read_text
 from calque.errors import ELSEWHERE, BadInput, BadSetting, creating
-from calque.locks import OLD, beside, locked, sweep_all
+from calque.locks import OLD, beside, locked, scratch, sweep_all
 from calque.progress import say
 
-FINISHED = "finished.json"
+FINISHED, RESULTS = "finished.json", "results.jsonl"
 
 
 def file_digest(path: Path) -> str:
@@ -152,6 +154,24 @@ def finished(folder: Path) -> dict[str, Any] | None:
     return held
 
 
+def finish(folder: Path, digest: str, verb: str) -> None:
+    """Write the finished-marker of a run: its recipe, its verb, and the checksum of its results."""
+    results = folder / RESULTS
+    told = {"results": checksum(results)} if results.is_file() else {}
+    write_json(folder / FINISHED, {"recipe": digest, "verb": verb, **told})
+
+
+def check_results(path: Path) -> None:
+    """Refuse results that are not as their run wrote them, where it is known how it did."""
+    told = (finished(path.parent) or {}).get("results") if path.name == RESULTS else None
+    if told is not None and checksum(path) != told:
+        raise BadInput(
+            "is damaged: not the results that were written",
+            where=path,
+            remedy="remove its folder and run the same again, with its study if it is a cell of one",
+        )
+
+
 def is_done(folder: Path, digest: str, *, overwrite: bool = False) -> bool:
     """Whether this very run stands finished in `folder`; refuses a folder that holds something else."""
     if overwrite or not folder.exists():
@@ -183,7 +203,7 @@ def run_folder(folder: Path, digest: str, verb: str, *, overwrite: bool = False)
             raise BadSetting("exists and is not a calque run", where=folder, remedy="choose another --out")
         with atomic_directory(folder) as partial:
             yield partial
-            write_json(partial / FINISHED, {"recipe": digest, "verb": verb})
+            finish(partial, digest, verb)
 
 
 # --------------------------------------------------------------------------------------------- cache
@@ -226,13 +246,16 @@ class CacheEntry:
 #: Sealed folders that were whole when this process looked, by what their seal is on disk.
 _WHOLE: set[tuple[int, int, int]] = set()
 _ROOM = "`calque cache prune`, or set CALQUE_CACHE to a larger disk"
+_OWN = "set CALQUE_CACHE to a folder of your own"
+_SHUT = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
 class Cache:
     """Directories named by the digest of what they hold, least recently used evicted over a size cap.
 
     An entry is made by a function that writes into a directory, and appears whole or not at all. A process
-    compares its files with their checksums when it first finds it.
+    compares its files with their checksums when it first finds it. Where the cache cannot be written, what
+    is added lies elsewhere until the process ends.
     """
 
     def __init__(self, root: Path | None = None, limit: int | None = None) -> None:
@@ -241,12 +264,16 @@ class Cache:
 
     def find(self, key: str) -> Path | None:
         """The entry's directory, marked as used now, or None when it is not there or not whole."""
+        other = _STAND_INS.get(self.root)
+        if other is not None and (there := other.find(key)) is not None:
+            return there
         folder = self.root / key
-        try:
-            os.utime(folder / FINISHED)
-            told = (folder / SUMS).stat()
-        except FileNotFoundError:
-            return None
+        with creating(self.root, _OWN):
+            try:
+                _touch(folder / FINISHED)
+                told = (folder / SUMS).stat()
+            except (FileNotFoundError, PermissionError):
+                return None
         seal = (told.st_dev, told.st_ino, told.st_mtime_ns)
         if seal not in _WHOLE:
             if (file := damage(folder)) is not None:
@@ -258,11 +285,12 @@ class Cache:
     @contextmanager
     def add(self, key: str, label: str) -> Iterator[Path]:
         """A directory to fill; it becomes the entry when the block ends well. Old entries make room after."""
-        with atomic_directory(self.root / key, _ROOM) as partial:
+        cache = _stand_in(self) if _is_shut(self.root) else self
+        with atomic_directory(cache.root / key, _ROOM) as partial:
             yield partial
             seal(partial)
             write_json(partial / FINISHED, {"label": label})
-        self.prune(keep=key)
+        cache.prune(keep=key)
 
     def entries(self) -> list[CacheEntry]:
         """What is there, most recently used first."""
@@ -278,14 +306,54 @@ class Cache:
 
     def prune(self, limit: int | None = None, keep: str | None = None) -> list[CacheEntry]:
         """Remove the least recently used until the rest fits; returns what was removed."""
-        sweep_all(self.root)
+        with creating(self.root, _OWN):
+            sweep_all(self.root)
+        for half in self.root.glob("[!.]*"):  # a process was killed while it removed it
+            if not (half / FINISHED).exists():
+                shutil.rmtree(half, ignore_errors=True)
         bound, total, removed = self.limit if limit is None else limit, 0, []
         for entry in self.entries():
             total += entry.size
             if total > bound and entry.key != keep:
                 shutil.rmtree(self.root / entry.key, ignore_errors=True)
-                removed.append(entry)
+                if not (self.root / entry.key).exists():
+                    removed.append(entry)
         return removed
+
+
+def _touch(marker: Path) -> None:
+    """Note that an entry is used now, where that can be written."""
+    try:
+        os.utime(marker)
+    except OSError as error:
+        if error.errno not in _SHUT:
+            raise
+
+
+def _is_shut(root: Path) -> bool:
+    """Whether the system lets nothing be written into a folder, or does not let it be made."""
+    with creating(root, _OWN):
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            if error.errno in _SHUT:
+                return True
+            raise
+    return not os.access(root, os.W_OK | os.X_OK)
+
+
+#: By the folder of a cache that cannot be written: what takes its place in this process.
+_STAND_INS: dict[Path, Cache] = {}
+
+
+def _stand_in(cache: Cache) -> Cache:
+    """A cache that goes with this process, in place of one that cannot be written."""
+    if cache.root not in _STAND_INS:
+        say(f"{cache.root} cannot be written: vectors are kept until this process ends ({_OWN})")
+        held = ExitStack()
+        atexit.register(held.close)
+        _STAND_INS[cache.root] = Cache(held.enter_context(scratch()), cache.limit)
+    return _STAND_INS[cache.root]
 
 
 def _label(marker: Path) -> str:

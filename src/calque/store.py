@@ -18,6 +18,7 @@ from calque.errors import BadInput
 from calque.files import (
     atomic_directory,
     atomic_file,
+    check_results,
     check_sealed,
     file_digest,
     read_json,
@@ -160,19 +161,20 @@ def save_results(path: Path, results: Iterable[Result]) -> None:
 
 
 def load_results(path: Path) -> list[Result]:
-    """Read results.jsonl; a line that does not fit is named."""
+    """Read results.jsonl; a line that does not fit is named, one that was lost is missed."""
     if not path.is_file():
         raise BadInput("no results here", where=path, remedy="give a folder written by `calque measure`")
+    check_results(path)
     # Lines end at line feeds alone: a name may hold other characters that end lines.
     lines = read_text(path).removesuffix("\n").split("\n")
     return [_result(line, path, number) for number, line in enumerate(lines, 1) if line or lines[1:]]
 
 
 def _result(line: str, path: Path, number: int) -> Result:
-    held = parse_json(line, path, line=number)
+    held = parse_json(line, path, line=number, remedy="measure again")
     with shaped(path, "measure again", what="not a result", line=number):
         for name in ("languages", "group"):
-            if held.get(name) is not None:
+            if isinstance(held.get(name), list):
                 held[name] = tuple(held[name])
         wrong = [name for name, value in held.items() if not _fits(value, _KINDS[name])]
         if wrong:

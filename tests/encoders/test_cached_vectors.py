@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from tiny_encoders import TEXT, build
 import calque.files
 from calque.encoders import anchors, cached
 from calque.encoders.cached import CachedEncoder, rounded
-from calque.errors import BadInput
+from calque.errors import BadInput, CannotWrite
 from calque.files import Cache
 from calque.progress import shown
 from calque.types import Encoder, Sentences, WordIndex, WordVectors
@@ -163,6 +163,57 @@ def test_a_cache_that_is_too_small_still_gives_vectors(counting: Counting, tmp_p
     found = encoder.word_vectors(SENTENCES, layers=[0, 1, 3])
     assert (np.asarray(found.vectors) == bare.vectors.astype(np.float16)).all()
     assert len(encoder.cache.entries()) <= 1
+
+
+def test_a_cache_that_cannot_be_written_is_said_once_and_read(
+    counting: Counting,
+    shut: Callable[[Path], None],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is in it is found; what is not is kept until the process ends, somewhere else."""
+    expected = CachedEncoder(counting, Cache(tmp_path / "cache")).word_vectors(SENTENCES, layers=[1]).layer(1)
+    shut(tmp_path / "cache")
+    counting.calls.clear()
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    with shown():
+        for _ in range(2):  # another encoder finds what the first one made
+            encoder = CachedEncoder(counting, Cache(tmp_path / "cache"))
+            for layers in ([1], [0, 1], [2]):
+                found = encoder.word_vectors(SENTENCES, layers=layers)
+                assert 1 not in layers or (found.layer(1) == expected).all()
+    told = capsys.readouterr().err
+    assert counting.calls == [[0], [2]] and told.count("cannot be written") == 1
+    assert "set CALQUE_CACHE to a folder of your own" in told
+    assert encoder.cache.prune(0) == [] and len(encoder.cache.entries()) == 1
+    (kept,) = temporary.iterdir()
+    assert kept.name.endswith(".partial"), "swept up by the next process if this one is killed"
+
+
+def test_a_cache_that_cannot_be_made_is_no_hindrance(
+    counting: Counting, shut: Callable[[Path], None], tmp_path: Path
+) -> None:
+    (tmp_path / "home").mkdir()
+    shut(tmp_path / "home")
+    encoder = CachedEncoder(counting, Cache(tmp_path / "home" / ".cache" / "calque"))
+    bare = counting.inner.word_vectors(SENTENCES, layers=[1]).vectors.astype(np.float16)
+    for _ in range(2):
+        assert (np.asarray(encoder.word_vectors(SENTENCES, layers=[1]).vectors) == bare).all()
+    assert counting.calls == [[1]]
+
+
+def test_a_file_in_place_of_the_cache_is_named(counting: Counting, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("a letter")
+    encoder = CachedEncoder(counting, Cache(tmp_path / "file"))
+    told = r"file/vectors: .*is a file or lies below one \(set CALQUE_CACHE to a folder of your own\)"
+    with pytest.raises(CannotWrite, match=told):
+        encoder.word_vectors(SENTENCES, layers=[1])
+    with pytest.raises(CannotWrite, match=told):
+        encoder.cache.prune(0)
+    assert counting.calls == [], "nothing is computed first"
 
 
 def test_an_interrupted_run_leaves_nothing_behind(

@@ -153,6 +153,25 @@ def test_broken_weights(folder: Path) -> None:
         HuggingFaceEncoder.load(str(folder))
 
 
+@pytest.mark.parametrize(
+    ("file", "change", "told"),
+    [
+        ("config.json", {"use_cache": 1.5}, "cannot be loaded as an encoder.*use_cache"),
+        ("config.json", {"num_hidden_layers": 10**9}, "num_hidden_layers is 1000000000, at most 1000"),
+        ("tokenizer_config.json", {"model_max_length": {}}, "cannot be loaded as an encoder"),
+        ("tokenizer_config.json", {"tokenizer_class": {"a": 1}}, "cannot be loaded as an encoder"),
+        ("tokenizer.json", {"pre_tokenizer": {"type": "None"}}, "cannot be loaded.*PreTokenizer"),
+        ("tokenizer.json", {"model": {"type": "WordPiece", "vocab": {"a": 0}}}, "cannot be loaded as an enc"),
+    ],
+)
+def test_files_of_another_shape(folder: Path, file: str, change: dict[str, object], told: str) -> None:
+    """Whatever class of error transformers and tokenizers make of them."""
+    held = json.loads((folder / file).read_text())
+    (folder / file).write_text(json.dumps(held | change))
+    with pytest.raises(BadInput, match=told):
+        HuggingFaceEncoder.load(str(folder))
+
+
 def test_weights_of_another_shape_or_another_model(folder: Path) -> None:
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 4}))

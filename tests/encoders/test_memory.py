@@ -12,9 +12,9 @@ from tiny_encoders import TEXT, build
 from calque.circumstances import circumstances, note, with_circumstances
 from calque.encoders.anchors import anchors
 from calque.encoders.cached import CachedEncoder
-from calque.encoders.memory import halving, out_of_memory
+from calque.encoders.memory import halving
 from calque.encoders.wordtypes import Types
-from calque.errors import LackOfMemory
+from calque.errors import LackOfMemory, out_of_memory
 from calque.files import Cache
 from calque.progress import shown
 from calque.store import load_results, save_results

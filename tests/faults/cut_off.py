@@ -22,10 +22,11 @@ from pathlib import Path
 
 import numpy as np
 from safetensors import safe_open
-from small_verbs import VERBS, Written, argv, read_by, write_study
+from small_verbs import PARTS, VERBS, Written, argv, read_by, write_study
 
 from calque.__main__ import main as calque
 from calque.cli import main as _loaded  # noqa: F401
+from calque.files import Cache
 from calque.study import verbs as _all_verbs  # noqa: F401
 
 #: What tells of times, or is made of what does.
@@ -80,9 +81,9 @@ def check_whole(out: Path, verb: str) -> None:
     """Absent, or finished and readable."""
     if not out.exists() or out.is_file():
         return
-    runs = [out] if verb != "study" else [path for path in (out / "cells").glob("[!.]*")]
+    runs = list(out.glob(PARTS[verb])) if verb in PARTS else [out]
     for run in runs:
-        assert (run / "finished.json").is_file() or verb == "demo", f"{run} is not finished"
+        assert (run / "finished.json").is_file() or verb in ("demo", "cache prune"), f"{run} is not finished"
     for path in out.rglob("*"):
         if any(part.startswith(".") for part in path.relative_to(out).parts):
             continue
@@ -119,7 +120,7 @@ class Rounds:
         return f"{self.name}: {', '.join(told)}; {seconds:.1f} s undisturbed"
 
     def cut_off(self, rounds: int, whole: dict[str, str], seconds: float) -> None:
-        for _ in range(6 * rounds):
+        for _ in range(20 + 20 * rounds):
             if self.stopped >= rounds:
                 return
             self.remove()
@@ -130,6 +131,7 @@ class Rounds:
             assert state(self.out) == whole, f"{self.name}: not the same after a cut"
             assert not hidden(self.root), f"{self.name}: left {hidden(self.root)}"
             assert not list(self.root.glob(".*")), f"{self.name}: {list(self.root.glob('.*'))} stayed"
+        assert self.stopped >= rounds, f"{self.name}: stopped {self.stopped} times by {self.number.name}"
 
     def undisturbed(self) -> tuple[dict[str, str], float]:
         self.remove()
@@ -141,6 +143,8 @@ class Rounds:
     def remove(self) -> None:
         for path in (self.out, Path("cache/vectors")):
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        if self.name == "cache prune":
+            fill_cache()
 
     def cut(self, seconds: float) -> None:
         self.said.unlink(missing_ok=True)
@@ -188,6 +192,15 @@ class Rounds:
             return
         code = ended(begin(self.verb, self.said, again=self.resumes()))
         assert code == 0, f"{self.name}: the second run ended with {code}: {self.said.read_text()}"
+
+
+def fill_cache() -> None:
+    """Entries of several files, for a while of removing."""
+    cache = Cache()
+    for key in range(300):
+        with cache.add(f"{key:064x}", "nothing") as folder:
+            for number in range(5):
+                (folder / f"{number}").touch()
 
 
 def main() -> None:

@@ -62,7 +62,7 @@ LARGER = (
     _verb("link larger/text/en-far.tsv --languages en far --tokenised --test 200", "more"),
 )
 #: In an order in which each finds what it reads.
-VERBS = {
+VERBS: dict[str, Written] = {
     "world": _verb("world --count 80 --tasks 24 --width 8", "world"),
     "link": _verb("link world/text/en-near.tsv --languages en near --tokenised --test 40", "links"),
     "pretrain": _verb(
@@ -103,9 +103,15 @@ VERBS = {
     "measure examples": _verb(
         "measure examples --encoder larger/encoder --pairs more/train --types 4", "examples"
     ),
+    "measure all": _verb(f"measure all {_BOTH} --rounds 10", "all"),
     "measure correlation": _verb("measure correlation alike distances --x cka/linear --y auc", "related"),
     "transfer": _verb(f"transfer ner --encoder model {_NER} --seeds 2 --save-every 2", "entities"),
     "transfer frozen": _verb(f"transfer ner --encoder model {_NER} --seeds 2 --regime features", "frozen"),
+    "transfer continual": _verb(
+        f"transfer ner --encoder model {_NER} --seeds 1 --save-every 2 --continual links/train"
+        " --continual-batch 4",
+        "continual",
+    ),
     "compare": _verb("compare entities frozen", "helped"),
     "predict": _verb("predict world/text/near.conllu --model entities --language near", "labelled.tsv"),
     "mine": _verb(
@@ -117,12 +123,20 @@ VERBS = {
     "report": Written("report words", "words/report.html"),
     "demo": _verb("demo --world", "demo"),
     "study": _verb("study study.toml --threads 1", "study"),
+    "study workers": _verb("study study.toml --threads 1 --workers 2", "pooled"),
+    "report study": Written("report study", "study/report.html"),
+    "cache prune": Written("cache prune", "cache/vectors"),
 }
+
+
+#: Verbs that write several folders below their own, of which some may be there.
+PARTS = {"study": "cells/[!.]*", "study workers": "cells/[!.]*", "measure all": "[!.]*"}
 
 
 def argv(verb: Written, *, again: bool = False) -> list[str]:
     """What one types."""
-    return ["calque", *shlex.split(f"{verb.line} {verb.again if again else ''}"), "--quiet"]
+    quiet = [] if verb.line.startswith("cache") else ["--quiet"]
+    return ["calque", *shlex.split(f"{verb.line} {verb.again if again else ''}"), *quiet]
 
 
 def read_by(wanted: Sequence[str]) -> list[Written]:

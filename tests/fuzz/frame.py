@@ -6,7 +6,8 @@ be one that can be printed.
 
 import random
 import signal
-from collections.abc import Callable, Iterator, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from pathlib import Path
 from mutation import mutate
 
 from calque.errors import CalqueError
+from calque.files import SUMS
 
 #: Seconds of the processor that one input may take: a busy machine is not a failure.
 PATIENCE = 10
@@ -114,3 +116,60 @@ def text(data: bytes) -> str:
     with suppress(UnicodeDecodeError):
         return data.decode("utf-8", "surrogatepass" if len(data) % 2 else "surrogateescape")
     return data.decode("utf-8", "surrogateescape")
+
+
+# --------------------------------------------------------------------------------------------- folders
+
+
+def in_folder(
+    make: Callable[[Path], object],
+    read: Callable[[Path], object],
+    kinds: Mapping[str, str],
+    only: str = "*",
+) -> Target:
+    """A folder that `make` writes: the first line of an input names one of its files, the rest is in it.
+
+    `only` is a pattern for the names of files that are changed.
+    """
+    made: dict[Path, dict[str, bytes]] = {}
+
+    def files(folder: Path) -> dict[str, bytes]:
+        if folder not in made:
+            inside = folder / "made"
+            make(inside)
+            (inside / SUMS).unlink(missing_ok=True)  # or whatever is changed would be damage
+            held = {
+                str(p.relative_to(inside)): p.read_bytes() for p in sorted(inside.rglob(only)) if p.is_file()
+            }
+            made[folder] = held
+        return made[folder]
+
+    def run(data: bytes, folder: Path) -> None:
+        held = files(folder)
+        name, _, rest = data.partition(b"\n")
+        chosen = name.decode("latin-1") if name.decode("latin-1") in held else next(iter(held))
+        put(folder / "made", chosen, rest)
+        try:
+            read(folder / "made")
+        finally:
+            put(folder / "made", chosen, held[chosen])
+
+    return Target(run, _seeds_of(make, kinds, only))
+
+
+def _seeds_of(make: Callable[[Path], object], kinds: Mapping[str, str], only: str) -> list[tuple[str, bytes]]:
+    with tempfile.TemporaryDirectory() as place:
+        inside = Path(place, "made")
+        make(inside)
+        (inside / SUMS).unlink(missing_ok=True)
+        return [
+            (
+                f"named {kinds.get(path.suffix, 'binary')}",
+                f"{path.relative_to(inside)}\n".encode() + path.read_bytes(),
+            )
+            for path in sorted(inside.rglob(only))
+            if path.is_file()
+        ]
+
+
+KINDS = {".json": "json", ".npy": "array", ".jsonl": "jsonl", ".safetensors": "safetensors", ".toml": "toml"}

@@ -10,14 +10,15 @@ import lzma
 import os
 import struct
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import algorithms
+import folders
 import numpy as np
 import pieces
-from frame import Target, every, put, text, texts, tried
+from frame import KINDS, Target, every, in_folder, put, text, texts, tried
 
 from calque.encoders.aligned import load_maps, save_maps
 from calque.encoders.bundled import read_packed
@@ -25,7 +26,7 @@ from calque.encoders.specs import by_language, is_by_language, short_name
 from calque.encoders.static import StaticEncoder, load_static, save_static
 from calque.encoders.tables import WordTable, read_vec
 from calque.errors import CalqueError
-from calque.files import SUMS, cache_limit, cache_root, read_json
+from calque.files import cache_limit, cache_root, read_json
 from calque.links.filters import parse_filter
 from calque.links.pharaoh import read_gold, read_links, read_pud
 from calque.pipeline import ExtendRecipe, LinkRecipe, MineRecipe, TransferRecipe, WordsRecipe, WorldRecipe
@@ -384,54 +385,6 @@ def _environment(data: bytes, folder: Path) -> None:
 # --------------------------------------------------------------------------------------------- folders
 
 
-def in_folder(
-    make: Callable[[Path], object], read: Callable[[Path], object], kinds: Mapping[str, str], **more: bytes
-) -> Target:
-    """A folder that `make` writes: the first line of an input names one of its files, the rest is in it."""
-    made: dict[Path, dict[str, bytes]] = {}
-
-    def files(folder: Path) -> dict[str, bytes]:
-        if folder not in made:
-            inside = folder / "made"
-            make(inside)
-            (inside / SUMS).unlink(missing_ok=True)  # or whatever is changed would be damage
-            held = {
-                str(p.relative_to(inside)): p.read_bytes() for p in sorted(inside.rglob("*")) if p.is_file()
-            }
-            made[folder] = held
-        return made[folder]
-
-    def run(data: bytes, folder: Path) -> None:
-        held = files(folder)
-        name, _, rest = data.partition(b"\n")
-        chosen = name.decode("latin-1") if name.decode("latin-1") in held else next(iter(held))
-        put(folder / "made", chosen, rest)
-        try:
-            read(folder / "made")
-        finally:
-            put(folder / "made", chosen, held[chosen])
-
-    return Target(run, _seeds_of(make, kinds))
-
-
-def _seeds_of(make: Callable[[Path], object], kinds: Mapping[str, str]) -> list[tuple[str, bytes]]:
-    with tempfile.TemporaryDirectory() as place:
-        inside = Path(place, "made")
-        make(inside)
-        (inside / SUMS).unlink(missing_ok=True)
-        return [
-            (
-                f"named {kinds.get(path.suffix, 'binary')}",
-                f"{path.relative_to(inside)}\n".encode() + path.read_bytes(),
-            )
-            for path in sorted(inside.rglob("*"))
-            if path.is_file()
-        ]
-
-
-KINDS = {".json": "json", ".npy": "array", ".jsonl": "jsonl", ".safetensors": "safetensors", ".toml": "toml"}
-
-
 def _make_pairs(folder: Path) -> None:
     pairs = WordPairs.of(BITEXT, [0, 0, 2], [0, 1, 2], [0, 0, 2], [0.5, 1, 1], "hmm")
     tags = np.array([1, 2, 3, 4, 5, 6], np.uint8)
@@ -589,6 +542,7 @@ def targets() -> dict[str, Target]:
                 *map(str, ("东京 を... ok", "ไทย ภาษา")),
             ),
         ),
+        **folders.folders(),
         **algorithms.algorithms(),
         **pieces.pieces(),
     }

@@ -1,5 +1,6 @@
 """Statistical linkers: a planted dictionary recovered, repeatable, kept on disk, and hard to break."""
 
+import json
 import os
 import subprocess
 import sys
@@ -147,6 +148,52 @@ def test_a_broken_folder_is_said(lost: str, tmp_path: Path) -> None:
     (tmp_path / "linker" / lost).unlink()
     with pytest.raises(BadInput, match="linker"):
         load_linker(tmp_path / "linker")
+
+
+@pytest.mark.parametrize("model", [StatisticalModel.EFLOMAL, StatisticalModel.IBM1])
+def test_a_damaged_linker_is_refused(model: StatisticalModel, tmp_path: Path) -> None:
+    """thot reads half a table of words as if there were no more, and links the less."""
+    folder, text = tmp_path / "linker", dictionary_text(30)[0]
+    trained = StatisticalLinker(model, iterations=3).train(text)
+    trained.save(folder)
+    for name in sorted(path.name for path in folder.iterdir()):
+        held = (folder / name).read_bytes()
+        if name == "sums.json" or not held:
+            continue
+        (folder / name).write_bytes(held[: len(held) // 2])
+        with pytest.raises(BadInput, match=rf"{name}: is damaged.*train it again"):
+            load_linker(folder)
+        (folder / name).write_bytes(held)
+    (folder / "sums.json").unlink()  # as it was written before there were checksums
+    assert load_linker(folder).link(text).fingerprint == trained.link(text).fingerprint
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (None, "no trained linker here"),
+        ({"languages": 5}, "languages are 5, not two codes"),
+        ({"languages": ["en"]}, "not two codes"),
+        ({"model": "ibm9"}, "unknown statisticalmodel 'ibm9'"),
+        ({"model": []}, "not a linker"),
+        ({"seed": "0"}, "seed '0'"),
+        ({"seed": -1}, "seed is -1"),
+        ({"iterations": 1.5}, "iterations 1.5"),
+        ({"lowercase": "no"}, "lowercase 'no'"),
+        ({"symmetrisation": ...}, "not a linker: KeyError: 'symmetrisation'"),
+    ],
+)
+def test_a_linker_of_another_shape_is_refused(
+    change: dict[str, object] | None, told: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "linker"
+    QUICK.train(dictionary_text(30)[0]).save(folder)
+    (folder / "sums.json").unlink()
+    held = json.loads((folder / "linker.json").read_text()) | (change or {})
+    held = [] if change is None else {name: one for name, one in held.items() if one is not ...}
+    (folder / "linker.json").write_text(json.dumps(held))
+    with pytest.raises(BadInput, match=rf"linker.*{told}"):
+        load_linker(folder)
 
 
 def test_a_linker_of_other_languages_is_refused() -> None:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from calque.errors import BadInput
 from calque.files import write_json, write_text
 from calque.report.collect import Panel, collect, spread
+from calque.report.page import write_page
 
 
 def test_everything_in_a_run_folder_is_read(made, scored) -> None:
@@ -97,6 +98,25 @@ def test_a_figure_that_is_not_a_number_is_refused(made, scored) -> None:
     bad = '{"task": "t", "metric": "m", "value": NaN, "languages": ["a", "b"], "encoder": "e"}'
     write_text(folder / "results.jsonl", "\n".join([held[0], bad]) + "\n")
     with pytest.raises(BadInput, match=r"results\.jsonl:2: .*not a number"):
+        collect(folder)
+
+
+def test_differences_whose_figures_are_lost_are_no_picture(made, scored) -> None:
+    folder = made("run", [r for r in scored(layers=(1,), bins=False) if r.baseline is not None])
+    assert collect(folder).results and collect(folder).panels == ()
+    assert write_page(folder).is_file()
+
+
+@pytest.mark.parametrize("huge", [10**400, 1e300, -(10**400)])
+def test_numbers_beyond_all_bounds(made, scored, huge: float) -> None:
+    folder = made("run", scored(layers=(1,), bins=False))
+    write_json(folder / "cost.json", {"seconds": huge, "peak_memory_mb": huge})
+    write_text(folder / "recipe.toml", 'verb = "measure"\nlabels = 5\n')
+    assert write_page(folder).is_file()
+    write_json(
+        folder / "artifacts" / "links.json", [{"source": ["a"], "target": ["b"], "links": [[0, 0, huge]]}]
+    )
+    with pytest.raises(BadInput, match=r"record 1 does not fit.*too large"):
         collect(folder)
 
 

@@ -1,5 +1,6 @@
 """Task models as Hugging Face has them: what is written says the same there, what is read says it here."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,9 @@ import transformers
 from paired_encoders import paired, tokenizer
 from tiny_encoders import FAMILIES, SIZES
 
-from calque.encoders.encoder import HuggingFaceEncoder
+from calque.encoders.encoder import EncoderOptions, HuggingFaceEncoder
 from calque.errors import BadInput
+from calque.pipeline.taskmodels import known_settings, opened_model
 from calque.transfer.heads import HeadKind, TaskModel, make_model
 from calque.transfer.saving import (
     ORDINARY,
@@ -197,3 +199,23 @@ def test_folders_that_are_no_task_models_are_refused(tmp_path: Path) -> None:
     config.save_pretrained(lost)
     with pytest.raises(BadInput, match="2 of its weights are missing, such as classifier"):
         read_ordinary(lost, torch.float32, None)
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ([], "not a task model of calque"),
+        ({"task": "ner"}, "not a task model of calque: KeyError"),
+        ({"task": "ner", "regime": "finetune", "labels": ["O"]}, "KeyError: 'ordinary'"),
+        ({"task": "ner", "regime": "finetune", "labels": "O", "ordinary": False}, "not all texts"),
+        ({"task": "ner", "regime": "features", "labels": ["O"], "ordinary": False}, "are missing"),
+    ],
+)
+def test_a_task_model_of_another_shape_is_refused(tmp_path: Path, told: object, said: str) -> None:
+    (tmp_path / "task.json").write_text(json.dumps(told))
+    for read in (
+        lambda: opened_model(str(tmp_path), EncoderOptions()),
+        lambda: known_settings(str(tmp_path)),
+    ):
+        with pytest.raises(BadInput, match=rf"task.json: .*{said}.*train it again"):
+            read()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 
 from calque.cli import (  # noqa: F401 (they register their commands)
     exporting,
@@ -18,18 +19,32 @@ from calque.cli import (  # noqa: F401 (they register their commands)
 )
 from calque.cli.common import app, complain
 from calque.cli.help import CHOICES
-from calque.errors import CalqueError
+from calque.errors import CalqueError, lacks_memory
 
 __all__ = ["CHOICES", "app", "main"]
+
+_LESS = "give it less: fewer sentences, layers or encoders, a smaller batch; or a machine with more memory"
 
 
 def main() -> None:
     """Run the command line; a person's mistake ends with a message and exit code 2."""
     try:
         app(prog_name="calque")
-    except CalqueError as error:
-        complain(str(error))
+    except Exception as error:
+        if (told := _told(error)) is None:
+            raise
+        traceback.clear_frames(error.__traceback__)  # what filled the memory goes
+        complain(told)
         sys.exit(2)
-    except OSError as error:
-        complain(f"{error.strerror or error}: {error.filename or ''}".rstrip(": "))
-        sys.exit(2)
+
+
+def _told(error: Exception) -> str | None:
+    """What is said of an error; None of a mistake of calque's own, which is shown as it is."""
+    if isinstance(error, CalqueError):
+        return str(error)
+    if lacks_memory(error):
+        told = str(error).strip().partition("\n")[0][:200]
+        return f"not enough memory{': ' if told else ''}{told} ({_LESS})"
+    if isinstance(error, OSError):
+        return f"{error.strerror or error}: {error.filename or ''}".rstrip(": ")
+    return None

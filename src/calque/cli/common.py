@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import inspect
 import json
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import typer
-from rich.console import Console
 
 import calque
 from calque.cli.help import ENCODER, READING, RUNNING, Verb, Verbs, choice, screen
@@ -119,8 +119,8 @@ WRITING: Family = {
 
 
 def complain(message: str) -> None:
-    """Tell what went wrong, on the error stream."""
-    Console(stderr=True, soft_wrap=True).print(f"calque: {message}", markup=False, highlight=False)
+    """Tell what went wrong, on the error stream, in a way that takes no memory to speak of."""
+    print(f"calque: {message}", file=sys.stderr)
 
 
 def _version(wanted: bool) -> None:

@@ -67,8 +67,8 @@ def anchors(
             with cache.add(keys[layer], f"{label} {layer}") as folder:
                 save_array(folder / "vectors.npy", vectors)
                 save_array(folder / "counts.npy", made.counts)
-            # Opened at once: the next entry may push this one out of the cache.
-            found[layer] = _read(cache.root / keys[layer]) or (vectors, made.counts)
+                # Opened before it is in place: the next entry may push this one out of the cache.
+                found[layer] = _read(folder) or (vectors, made.counts)
     return Anchors(tuple(layers), [found[layer][0] for layer in layers], found[layers[0]][1])
 
 

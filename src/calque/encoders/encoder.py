@@ -23,12 +23,12 @@ import torch.utils.checkpoint
 
 from calque.circumstances import note
 from calque.encoders.hub import encoder_half, model_directory, quiet, read_model, weights_digest
-from calque.encoders.memory import free, halving, out_of_memory, portions
+from calque.encoders.memory import free, halving, portions
 from calque.encoders.pooling import Bags, bags, pool
 from calque.encoders.rows import Readable, Rows
 from calque.encoders.spans import Spans, batches, joined, only, ragged
 from calque.encoders.tokens import Reader
-from calque.errors import BadInput, BadSetting, LackOfMemory
+from calque.errors import BadInput, BadSetting, LackOfMemory, out_of_memory
 from calque.files import text_digest
 from calque.progress import bar, say
 from calque.recipe import Device, Dtype

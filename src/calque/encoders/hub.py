@@ -11,7 +11,7 @@ from typing import Any
 
 from calque.encoders.bundled import BUNDLED
 from calque.encoders.specs import by_language, is_by_language
-from calque.errors import BadInput
+from calque.errors import BadInput, CalqueError, lacks_memory
 from calque.files import file_digest, read_json, text_digest
 
 _WANTED = ["config.json", "model*.safetensors", "model.safetensors.index.json", "tokenizer*", "vocab*",
@@ -22,6 +22,8 @@ ADAPTER = "adapter_config.json"
 _SHARD = re.compile(r"[\w.-]+\.safetensors", re.ASCII)
 #: Folders that calque's own examples write into: nothing in them is looked for elsewhere.
 RUNS = frozenset({"runs"})
+#: More layers than any model has.
+_DEEPEST = 1000
 _TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model", "*.spm")
 
 
@@ -125,6 +127,9 @@ def _check_alone(path: Path) -> None:
             raise BadInput(f"names other weights, {value!r}", where=path / "config.json", remedy="remove it")
         if name.endswith("_implementation") and "/" in str(value):
             raise BadInput(f"names code on a hub, {value!r}", where=path / "config.json", remedy="remove it")
+        # They are made before it is found that there are no weights for them.
+        if name.endswith(("layers", "layer")) and isinstance(value, int) and value > _DEEPEST:
+            raise BadInput(f"{name} is {value}, at most {_DEEPEST} can be", where=path / "config.json")
 
 
 def _settings(held: Any) -> Iterator[tuple[str, Any]]:
@@ -166,20 +171,35 @@ def weights_digest(path: Path) -> str:
     return text_digest(*(file_digest(file) for file in weight_files(path)))
 
 
+@contextmanager
+def loading(path: Path, what: str) -> Iterator[None]:
+    """Whatever transformers, tokenizers and safetensors stumble over in a directory is told of it."""
+    try:
+        with quiet():
+            yield
+    except CalqueError:
+        raise
+    except BaseException as error:
+        # tokenizers raises bare ones, and panics; files of another shape bring all others.
+        known = isinstance(error, Exception) or type(error).__name__ == "PanicException"
+        if not known or lacks_memory(error):
+            raise
+        raise BadInput(f"cannot be loaded as {what}: {first_line(error)}", where=path) from None
+
+
+#: How a directory is read: without code from it and without the network.
+LOCAL: Mapping[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+
+
 def read_model(path: Path, dtype: Any) -> tuple[Any, Any]:
     """Model and tokenizer of a directory, without code from it and without the network."""
-    from safetensors import SafetensorError
-    from transformers import AutoModel, AutoTokenizer
+    from transformers import AutoModel
 
-    local = {"local_files_only": True, "trust_remote_code": False}
-    try:
-        with quiet(), drawn():
-            tokenizer = AutoTokenizer.from_pretrained(path, **local)
-            model, info = AutoModel.from_pretrained(
-                path, use_safetensors=True, dtype=dtype, output_loading_info=True, **local
-            )
-    except (OSError, ValueError, KeyError, TypeError, ImportError, RuntimeError, SafetensorError) as error:
-        raise BadInput(f"cannot be loaded as an encoder: {first_line(error)}", where=path) from None
+    with loading(path, "an encoder"), drawn():
+        tokenizer = read_tokenizer(path)
+        model, info = AutoModel.from_pretrained(
+            path, use_safetensors=True, dtype=dtype, output_loading_info=True, **LOCAL
+        )
     _check_weights(path, model, info["missing_keys"])
     return model, tokenizer
 
@@ -189,23 +209,27 @@ def read_masked(path: Path, seed: int = 0) -> tuple[Any, Any]:
 
     A head that is missing is new, the same for the same seed.
     """
-    from safetensors import SafetensorError
-    from transformers import AutoModelForMaskedLM, AutoTokenizer
+    from transformers import AutoModelForMaskedLM
 
-    local = {"local_files_only": True, "trust_remote_code": False}
-    try:
-        with quiet(), drawn(seed):
-            tokenizer = AutoTokenizer.from_pretrained(path, **local)
-            model, info = AutoModelForMaskedLM.from_pretrained(
-                path, use_safetensors=True, output_loading_info=True, **local
-            )
-    except (OSError, ValueError, KeyError, TypeError, ImportError, RuntimeError, SafetensorError) as error:
-        raise BadInput(f"cannot be loaded as a language model: {first_line(error)}", where=path) from None
+    with loading(path, "a language model"), drawn(seed):
+        tokenizer = read_tokenizer(path)
+        model, info = AutoModelForMaskedLM.from_pretrained(
+            path, use_safetensors=True, output_loading_info=True, **LOCAL
+        )
     inside = f"{model.base_model_prefix}."
     _check_weights(path, model.base_model, {name.removeprefix(inside) for name in info["missing_keys"]})
     if tokenizer.mask_token_id is None:
         raise BadInput("its tokenizer has no mask token", where=path, remedy="a masked language model")
     return model, tokenizer
+
+
+def read_tokenizer(path: Path) -> Any:
+    """The tokenizer of a directory, tried on a word and on what few vocabularies have: some fail then."""
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(path, **LOCAL)
+    tokenizer("a \u2603", verbose=False)
+    return tokenizer
 
 
 def _check_weights(path: Path, model: Any, missing: set[str]) -> None:
@@ -254,6 +278,6 @@ def quiet() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def first_line(error: Exception) -> str:
+def first_line(error: BaseException) -> str:
     """The first line of what another library said."""
     return str(error).strip().partition("\n")[0][:200] or type(error).__name__

@@ -9,32 +9,11 @@ from typing import TypeVar
 import torch
 
 from calque.circumstances import note
-from calque.errors import LackOfMemory
+from calque.errors import LackOfMemory, out_of_memory
 from calque.progress import say
 
 T = TypeVar("T")
-#: What torch says on a CPU, a GPU and Apple's, where the error has no class of its own.
-_TOLD = (
-    "can't allocate memory",
-    "not enough memory",
-    "out of memory",
-    "cannot allocate memory",
-    "bad_alloc",
-    "could not create a memory",
-)
 PORTIONS = "portions"
-
-
-def out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that memory did not suffice.
-
-    >>> out_of_memory(MemoryError()), out_of_memory(RuntimeError("shapes differ"))
-    (True, False)
-    """
-    if isinstance(error, MemoryError | torch.OutOfMemoryError):
-        return True
-    told = str(error).lower()
-    return isinstance(error, RuntimeError) and any(part in told for part in _TOLD)
 
 
 def free() -> None:

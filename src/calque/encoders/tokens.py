@@ -210,12 +210,15 @@ def with_marks(text: str, places: Longs) -> Longs:
     """Ends moved over characters that normalising joined to the one before. Shape: (pieces, 2), kept.
 
     An accent of its own becomes part of its letter, and tokenizers then tell of the letter alone. Spaces and
-    invisible characters that they leave out stay outside, if no other follows them that was left out.
+    invisible characters that they leave out stay outside, if no other follows them that was left out. Others
+    before all pieces are of the first.
 
     >>> with_marks("e\u0301 a", np.array([[0, 1], [2, 4]])).tolist()
     [[0, 2], [2, 4]]
-    >>> with_marks("e \u0e33  a", np.array([[0, 1], [4, 6]])).tolist()
+    >>> with_marks("e \u0e33  a", np.array([[0, 1], [4, 6]])).tolist()  # Thai am is lost
     [[0, 3], [4, 6]]
+    >>> with_marks(" \u0e33 a", np.array([[2, 4]])).tolist()
+    [[1, 4]]
     """
     places = places.reshape(-1, 2).copy()
     begins = np.append(places[:, 0], len(text))
@@ -225,6 +228,9 @@ def with_marks(text: str, places: Longs) -> Longs:
         while stop > end and unicodedata.category(text[stop - 1])[0] in "CZ":
             stop -= 1
         places[row, 1] = stop
+    before = [at for at in range(begins[0]) if unicodedata.category(text[at])[0] not in "CZ"]
+    if before and len(places):
+        places[0, 0] = before[0]
     return places
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import platform
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from itertools import islice, pairwise
@@ -23,15 +23,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from calque.documents import shaped
 from calque.errors import BadInput, BadSetting
-from calque.files import atomic_directory, read_json, write_json
+from calque.files import atomic_directory, check_sealed, read_json, seal, write_json
 from calque.links.symmetrise import Symmetrisation, symmetrise
 from calque.progress import bar
 from calque.recipe import Choice
 from calque.types import Bitext, Doubles, Ints, Longs, Sentences, WordIndex, WordPairs
 
 CHUNK = 1000
-_FILE, _KIND = "linker.json", "statistical linker"
+_FILE, _KIND, _AGAIN = "linker.json", "statistical linker", "train it again"
 #: Files that hold the text: thot wants them there, and does without what is in them.
 _TEXT = ("src", "trg", "srctrgc")
 #: Words that thot keeps for itself.
@@ -197,22 +198,38 @@ class TrainedLinker:
                 _write(model, partial, name)
             about = {"kind": _KIND, "version": 1, "languages": list(self.languages)}
             write_json(partial / _FILE, about | asdict(self.settings))
+            seal(partial)  # thot reads half a file as if there were no more
 
 
 def load_linker(folder: Path) -> TrainedLinker:
     """Read what `TrainedLinker.save` wrote."""
-    held = read_json(folder / _FILE) if (folder / _FILE).is_file() else {}
-    if held.get("kind") != _KIND:
+    path = folder / _FILE
+    if path.is_file():
+        check_sealed(folder, _AGAIN)
+    held = read_json(path) if path.is_file() else None
+    if not isinstance(held, dict) or held.get("kind") != _KIND:
         raise BadInput("no trained linker here", where=folder, remedy="give a folder written by its save()")
-    settings = StatisticalLinker(
-        StatisticalModel.parse(held["model"]),
-        Symmetrisation.parse(held["symmetrisation"]),
-        held["seed"],
-        held["iterations"],
-        held["lowercase"],
-    )
+    with shaped(path, _AGAIN, what="not a linker"):
+        settings, languages = _settings(held), _languages(held["languages"])
     forward, backward = (_load(folder, name, settings.model) for name in ("forward", "backward"))
-    return TrainedLinker(settings, forward, backward, tuple(held["languages"]))
+    return TrainedLinker(settings, forward, backward, languages)
+
+
+def _settings(held: Mapping[str, Any]) -> StatisticalLinker:
+    seed, iterations, lowercase = held["seed"], held["iterations"], held["lowercase"]
+    if type(seed) is not int or type(iterations) not in (int, type(None)) or type(lowercase) is not bool:
+        raise BadInput(f"seed {seed!r}, iterations {iterations!r}, lowercase {lowercase!r}")
+    try:
+        model, way = StatisticalModel.parse(held["model"]), Symmetrisation.parse(held["symmetrisation"])
+        return StatisticalLinker(model, way, seed, iterations, lowercase)
+    except BadSetting as error:
+        raise BadInput(error.what) from None
+
+
+def _languages(told: Any) -> tuple[str, str]:
+    if not isinstance(told, list) or len(told) != 2 or not all(isinstance(one, str) for one in told):
+        raise BadInput(f"languages are {told!r}, not two codes")
+    return told[0], told[1]
 
 
 def _write(model: Any, folder: Path, name: str) -> None:
@@ -229,7 +246,7 @@ def _load(folder: Path, name: str, kind: StatisticalModel) -> Any:
     # thot takes a missing vocabulary for an empty one.
     whole = all((folder / f"{name}.{file}").is_file() for file in ("svcb", "tvcb", "yml"))
     if not whole or not model.load(str(folder / name)):
-        raise BadInput(f"its {name} model cannot be read", where=folder, remedy="train it again")
+        raise BadInput(f"its {name} model cannot be read", where=folder, remedy=_AGAIN)
     return model
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from calque.documents import shaped
 from calque.encoders.aligned import AlignedEncoder
 from calque.encoders.bylanguage import LanguageEncoders, PieceReader
 from calque.encoders.encoder import EncoderOptions, HuggingFaceEncoder, choose_device, choose_dtype
@@ -109,18 +110,33 @@ def known_task(spec: str) -> str | None:
 
 def known_settings(spec: str, task: str | None = None) -> dict[str, Any]:
     """The settings that a model of calque was trained with, but for its task where one is named."""
-    about = Path(spec).expanduser() / TASK
-    told = read_json(about) if about.is_file() else {}
+    told = _told(Path(spec).expanduser())
     if task is not None and told.get("task", task) != task:
         raise BadInput(f"a model for {told['task']}, not for {task}", where=spec)
     return {name: told[name] for name in _SETTINGS if name in told and (name != "task" or task is None)}
 
 
+def _told(folder: Path) -> dict[str, Any]:
+    """What `task.json` says, if it is there: the settings that a model was trained with, and its labels."""
+    about = folder / TASK
+    if not about.is_file():
+        return {}
+    told = read_json(about)
+    with shaped(about, "train it again", what="not a task model of calque"):
+        texts = [told[name] for name in ("task", "regime", "encoder", "fingerprint") if name in told]
+        labels = told["labels"]
+        if not isinstance(labels, list) or not all(isinstance(one, str) for one in [*texts, *labels]):
+            raise BadInput("task, regime, encoder and labels are not all texts")
+        needed = 4 if Regime(told["regime"]) is Regime.FEATURES else 2
+        if type(told["ordinary"]) is not bool or len(texts) < needed:
+            raise BadInput("'ordinary', or 'encoder' and 'fingerprint', are missing")
+    return dict(told)
+
+
 def opened_model(spec: str, options: EncoderOptions, task: Task | None = None) -> TaskModelFolder:
     """A task model from a folder that calque wrote, or any `AutoModelFor…` directory or hub name."""
     folder = Path(spec).expanduser()
-    about = folder / TASK
-    told: dict[str, Any] = read_json(about) if about.is_file() else {}
+    told = _told(folder)
     if told and not told["ordinary"]:
         return _own(folder, told, options)
     path = model_directory(spec, options.revision)

@@ -19,7 +19,7 @@ from calque.encoders.open import open_encoder
 from calque.encoders.specs import short_name
 from calque.encoders.wordtypes import innermost
 from calque.errors import BadSetting
-from calque.files import FINISHED, atomic_directory, finished, read_json, write_json
+from calque.files import FINISHED, atomic_directory, finish, finished, read_json, write_json
 from calque.locks import locked
 from calque.pipeline.continual import continual
 from calque.pipeline.runs import Running, is_trained, open_for, running
@@ -275,7 +275,7 @@ class _Job:
             write_json(folder / "training.json", {"seed": seed, **self._training(log)})
             if log is not None:
                 shutil.copyfile(here / "training" / HISTORY, folder / HISTORY)
-            write_json(folder / "finished.json", {"recipe": self.recipe.digest(), "verb": "transfer"})
+            finish(folder, self.recipe.digest(), "transfer")
         shutil.rmtree(here / "training", ignore_errors=True)
 
     def _training(self, log: TrainLog | None) -> dict[str, Any]:
@@ -350,7 +350,7 @@ class _Job:
             ]
             save_results(partial / "results.jsonl", results)
             self.task.write(partial / f"predictions{self.task.suffix}", data, tested.predictions)
-            write_json(partial / "finished.json", {"recipe": self.recipe.digest(), "verb": "transfer"})
+            finish(partial, self.recipe.digest(), "transfer")
 
     def _about(self, data: Labelled[Any], seed: int) -> Result:
         recipe, source = self.recipe, "+".join(dict.fromkeys(one.language for one in self.data.train)) or "-"

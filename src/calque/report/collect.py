@@ -67,7 +67,7 @@ class Panel:
     @property
     def one_way(self) -> bool:
         """Whether both ways were measured and not taken together, so that figures are of the first."""
-        return self.directions[0] in WAYS and len(self.directions) > 1
+        return len(self.directions) > 1 and self.directions[0] in WAYS
 
     @property
     def told(self) -> str:
@@ -263,8 +263,11 @@ class Run:
         for r in self.results:
             if r.task != LINKS and not r.task.startswith(PREFIX):
                 keyed.setdefault((r.task, r.metric, r.variant, r.languages, r.seed), []).append(r)
-        labels = tuple(map(str, self.recipe.get("labels", ())))
-        own = tuple(Panel.of(self, keyed[key], labels) for key in sorted(keyed))
+        told = self.recipe.get("labels")
+        labels = tuple(map(str, told)) if isinstance(told, list) else ()
+        # Differences of which the figures are lost are no picture.
+        scored = [key for key in sorted(keyed) if any(r.baseline is None for r in keyed[key])]
+        own = tuple(Panel.of(self, keyed[key], labels) for key in scored)
         return own + tuple(panel for part in self.parts for panel in part.panels)
 
     @cached_property

@@ -46,10 +46,14 @@ def counts(held: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield name, f"{value:,}"
 
 
+#: More seconds or megabytes than anything takes; a number as large is shown as it stands.
+_MOST = 1e15
+
+
 def cost(held: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Time and memory as a person says them."""
     for name, value in flat(held):
-        if not isinstance(value, int | float):
+        if not isinstance(value, int | float) or not abs(value) < _MOST:
             yield name, str(value)
         elif name.startswith("seconds"):
             yield name.removeprefix("seconds").removeprefix(", ") or "time", duration(value)

@@ -55,7 +55,8 @@ def two_of(told: Any) -> tuple[str, str]:
 
 def number(told: Any) -> float:
     """A finite number, which must be one."""
-    if isinstance(told, bool) or not isinstance(told, int | float) or not math.isfinite(told):
+    whole = isinstance(told, int) and not isinstance(told, bool)  # it may be too large to be made a float
+    if not whole and not (isinstance(told, float) and math.isfinite(told)):
         raise ValueError(f"{told!r} is not a number")
     if abs(told) > LARGEST:
         raise ValueError(f"{told!r} is too large to be drawn")

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import torch
 
 from calque.circumstances import note
-from calque.encoders.memory import PORTIONS, free, out_of_memory
-from calque.errors import BadInput, BadSetting, LackOfMemory, MissingExtra, TrainingStopped
+from calque.encoders.memory import PORTIONS, free
+from calque.errors import BadInput, BadSetting, LackOfMemory, MissingExtra, TrainingStopped, out_of_memory
 from calque.files import write_text
 from calque.progress import bar, say
 from calque.training.checkpoint import (

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import torch
 
 from calque.encoders.encoder import HuggingFaceEncoder
-from calque.encoders.hub import first_line, quiet
+from calque.encoders.hub import LOCAL, loading, quiet, read_tokenizer
 from calque.errors import BadInput
 from calque.transfer.heads import HeadKind, TaskModel, make_model
 from calque.transfer.task import Labels, Task
@@ -131,26 +131,21 @@ def _agree(body: Any, model: TaskModel, made: Any, kind: HeadKind) -> bool:
 
 def read_ordinary(path: Path, dtype: Any, task: Task | None) -> Ordinary:
     """A model with a head, of any architecture that has one; weights are read from safetensors only."""
-    from safetensors import SafetensorError
-    from transformers import AutoConfig, AutoTokenizer
+    from transformers import AutoConfig
 
-    local = {"local_files_only": True, "trust_remote_code": False}
-    try:
-        with quiet():
-            config = AutoConfig.from_pretrained(path, **local)
-            kind = _kind(config.architectures or (), path)
-            model, info = _auto(kind).from_pretrained(
-                path, use_safetensors=True, dtype=dtype, output_loading_info=True, **local
-            )
-            tokenizer = AutoTokenizer.from_pretrained(path, **local)
-    except (OSError, ValueError, KeyError, TypeError, ImportError, RuntimeError, SafetensorError) as error:
-        raise BadInput(f"cannot be loaded as a task model: {first_line(error)}", where=path) from None
+    with loading(path, "a task model"):
+        config = AutoConfig.from_pretrained(path, **LOCAL)
+        kind = _kind(config.architectures or (), path)
+        model, info = _auto(kind).from_pretrained(
+            path, use_safetensors=True, dtype=dtype, output_loading_info=True, **LOCAL
+        )
+        tokenizer = read_tokenizer(path)
+        names = () if kind is HeadKind.SPAN else tuple(config.id2label[i] for i in range(config.num_labels))
     if info["missing_keys"]:
         lost = sorted(info["missing_keys"])
         raise BadInput(f"{len(lost)} of its weights are missing, such as {lost[0]}", where=path)
     if task is not None and kind not in task.heads():
         raise BadInput(f"a model {ORDINARY[kind]}, which is not for {task.name}", where=path)
-    names = () if kind is HeadKind.SPAN else tuple(config.id2label[i] for i in range(config.num_labels))
     return Ordinary(model, tokenizer, Labels(names), kind)
 
 
