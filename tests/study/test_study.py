@@ -376,6 +376,15 @@ def test_a_study_that_was_cut_off_has_a_page(
     assert (out / "finished.json").exists() and not read_study(out).waiting
 
 
+def test_a_cell_that_lost_results_is_computed_again(recipe: Path, done: Path, tmp_path: Path) -> None:
+    out = tmp_path / "study"
+    shutil.copytree(done, out)
+    lines = next((out / "cells").glob("measure-words-*/results.jsonl"))
+    lines.write_bytes(b"".join(lines.read_bytes().splitlines(keepends=True)[:-1]))
+    run = study(recipe, out=out, threads=1)
+    assert run.computed == [lines.parent.name] and results(out) == results(done)
+
+
 def test_a_damaged_cell_is_computed_again(recipe: Path, done: Path, tmp_path: Path) -> None:
     out = tmp_path / "study"
     shutil.copytree(done, out)

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from calque.documents import read_text
-from calque.errors import BadSetting, CalqueError
-from calque.files import FINISHED, SUMS, damage, read_json
+from calque.errors import BadInput, BadSetting, CalqueError
+from calque.files import FINISHED, RESULTS, SUMS, check_results, damage, read_json
 from calque.locks import remove_at_once
 from calque.progress import say
 from calque.study.cells import CELLS, Cell
@@ -105,7 +105,7 @@ def results(root: Path, cells: Mapping[str, Cell], done: Container[str]) -> list
     """All results as lines, each once, in an order that does not depend on who computed what when."""
     found: set[str] = set()
     for key, cell in cells.items():
-        path = root / CELLS / key / "results.jsonl"
+        path = root / CELLS / key / RESULTS
         if key in done and cell.verb.split()[0] in TOLD and path.is_file():
             # Lines end at line feeds alone: a name may hold other characters that end lines.
             lines = filter(None, read_text(path).split("\n"))
@@ -183,6 +183,11 @@ def _damaged(run: Path) -> Path | None:
     parts = sorted(path.parent for path in run.rglob(SUMS))
     unlike = [part / file for part in parts if (file := damage(part)) is not None]
     unread = [run / name for name in (FINISHED, "cost.json", "environment.json") if not _told(run / name)]
+    if not unread:
+        try:
+            check_results(run / RESULTS)
+        except BadInput:
+            unread = [run / RESULTS]
     return next(iter((*unlike, *unread)), None)
 
 

@@ -7,6 +7,7 @@ same function everywhere, with the same number of threads, so that it comes out 
 from __future__ import annotations
 
 import os
+import signal
 import time
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
@@ -138,8 +139,6 @@ class Alone:
 
 def _serve(pipe: Connection, asked: Asked) -> None:
     """What a process does: cells as they come, until there are no more."""
-    import signal
-
     end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process stops the others
     with stoppable(tell=False):
@@ -178,7 +177,7 @@ class Processes:
     def _born(self) -> tuple[Any, Connection]:
         here, there = self.context.Pipe()
         process = self.context.Process(target=_serve, args=(there, self.asked), daemon=True)
-        with _environment(OMP_NUM_THREADS=str(self.asked.threads)):
+        with _environment(OMP_NUM_THREADS=str(self.asked.threads)), _deaf():
             process.start()
         there.close()
         return process, here
@@ -205,6 +204,19 @@ class Processes:
             process.terminate()
         for process in started:
             process.join(PATIENCE)
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """What is begun here does not hear Ctrl-C, not even while it starts; this process does afterwards."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager
