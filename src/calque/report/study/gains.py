@@ -87,6 +87,11 @@ class GainTable:
     follows: tuple[float | None, ...]
 
     @property
+    def correlated(self) -> bool:
+        """Whether there are languages enough for a rank correlation."""
+        return any(one is not None for one in self.follows)
+
+    @property
     def columns(self) -> tuple[tuple[Source, str, str], ...]:
         """Of every column its task or measure, and its method in short and in full."""
         return tuple(

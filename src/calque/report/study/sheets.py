@@ -128,7 +128,7 @@ def _gains(table: GainTable, study: StudyFolder) -> Sheet:
         (row.name, NONE if row.far is None else (Figure(f"{row.far:.2f}"),), *map(_gain, row.cells))
         for row in table.rows
     ]
-    if any(one is not None for one in table.follows):
+    if table.correlated:
         body.append(("rank correlation", "", *map(_correlation, table.follows)))
     heading = f"What is gained over {table.baseline} in points, from near to far from {_source(study)}"
     records: tuple[Record, ...] = tuple(
