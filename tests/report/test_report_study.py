@@ -715,6 +715,14 @@ def test_a_broken_study_is_an_error_that_names_the_file(tmp_path: Path, broken: 
             write_page(folder)
 
 
+def test_an_endless_seed_is_an_error_that_names_the_file(tmp_path: Path) -> None:
+    folder = study(tmp_path / "run", measures=(), tasks={})
+    told = json.loads((folder / "study.json").read_text())
+    (folder / "study.json").write_text(json.dumps({**told, "seeds": [float("inf")]}))
+    with pytest.raises(BadInput, match=r"study\.json: does not fit"):
+        write_page(folder)
+
+
 def _without(told: dict[str, Any], name: str) -> dict[str, Any]:
     return {key: value for key, value in told.items() if key != name}
 

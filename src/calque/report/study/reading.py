@@ -415,7 +415,7 @@ def read_study(folder: Path) -> StudyFolder:
             finished=finished(folder),
             base=None if held.get("base") is None else str(held["base"]),
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise BadInput(f"does not fit: {error!r}", where=path, remedy="run the study again") from None
 
 
