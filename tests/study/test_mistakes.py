@@ -190,6 +190,9 @@ def test_a_list_is_set_only_where_there_may_be_one(change: str, found: object, p
         ("align=3", "align: should be a table (given: 3)"),
         ("links.text.near='nowhere.tsv'", "links.text.near: no such file: nowhere.tsv"),
         ("align.vary.laers=['1']", "align.vary.laers: unknown setting; did you mean layers"),
+        ("align.gradient={method='l2',vary={stepz=[1]}}", "align.gradient.vary.stepz: unknown"),
+        ("align.gradient={method='l2',vary={steps=[]}}", "align.gradient.vary.steps: no values"),
+        ("links.preset='small.toml'", "links: preset: unknown setting"),
         ("encoders.x=", "encoders.x: is empty"),
         ("encoders.x=e5-small-q5", "did you mean e5-small-q4?"),
         ("align.metods=['a']", "align.metods: unknown setting; did you mean methods?"),
@@ -221,3 +224,18 @@ def test_mistakes_are_there_for_programs(
         main()
     assert stop.value.code == 2
     assert json.loads(capsys.readouterr().out) == {"mistakes": ["seeds.0: should be at least 0 (given: -1)"]}
+
+
+def test_a_folder_with_a_name_like_that_of_an_encoder_is_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "e5-small-q8").mkdir()
+    recipe = small_study.write(tmp_path)
+    assert told(recipe, "encoders.counts=e5-small-q8") == []
+    assert "did you mean e5-small-q4?" in told(recipe, "encoders.counts=e5-small-q9")[0]
+
+
+def test_encoders_beside_each_other_may_be_measured_on_any_pairs(tmp_path: Path) -> None:
+    (tmp_path / "pairs").mkdir()
+    text = '[encoders]\na = "x"\nb = "y"\n[links]\npairs.de = "pairs"\n[measure.words]\n'
+    recipe = small_study.write(tmp_path, text)
+    assert told(recipe) == []
+    assert "links.pairs.de" in told(recipe, "align.methods=['centring']")[0]

@@ -1,5 +1,6 @@
 """A study end to end: what is computed when, by whom, and what comes of failures and kills."""
 
+import errno
 import json
 import os
 import shutil
@@ -19,6 +20,7 @@ from calque.report.page import write_page
 from calque.report.study.reading import DONE, read_study
 from calque.study import check_study, plan_study, prune_study, study
 from calque.study.cells import Cell
+from calque.study.folder import heal
 from calque.study.folder import results as study_results
 from calque.study.plan import Plan
 from calque.study.recipe import Mistakes, load_study
@@ -394,6 +396,67 @@ def test_a_damaged_cell_is_computed_again(recipe: Path, done: Path, tmp_path: Pa
     assert len(run.computed) == 1 and run.computed[0].startswith("link") and results(out) == results(done)
 
 
+def test_what_cannot_be_read_today_is_not_removed(
+    recipe: Path, done: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "study"
+    shutil.copytree(done, out)
+
+    def broken(path: Path) -> int:
+        raise OSError(errno.EIO, "Input/output error", str(path))
+
+    monkeypatch.setattr("calque.study.folder.checksum", broken)
+    heal(out, plan_study(recipe, out=out).plan.cells)
+    assert {path.name for path in (out / "cells").iterdir()} == {p.name for p in (done / "cells").iterdir()}
+
+
+def test_what_failed_earlier_is_known_after_a_run_that_was_cut_off(
+    recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, changes = tmp_path / "study", ["align.gradient.vary={size=[10000]}"]
+    assert study(recipe, out=out, changes=changes, threads=1).failed
+
+    def stop(*args: object) -> object:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("calque.study.verbs.compute", stop)
+    with pytest.raises(KeyboardInterrupt):
+        study(recipe, out=out, changes=changes, threads=1)
+    assert prune_study(recipe, out=out, changes=changes, dry_run=True) == []
+    monkeypatch.undo()
+    assert study(recipe, out=out, changes=["align.methods=centring"], threads=1).failed == {}
+
+
+def test_damage_in_what_stands_in_place_of_what_failed_is_mended(recipe: Path, tmp_path: Path) -> None:
+    out, changes = tmp_path / "study", ["align.gradient.vary={size=[10000]}"]
+    study(recipe, out=out, changes=changes, threads=1)
+    before = results(out)
+    lines = next((out / "cells").glob("measure-words-*/results.jsonl"))
+    lines.write_bytes(b"".join(lines.read_bytes().splitlines(keepends=True)[:-1]))
+    run = study(recipe, out=out, changes=changes, threads=1)
+    assert lines.parent.name in run.computed and results(out) == before
+
+
+def test_a_file_that_stays_edited_is_read_as_it_is_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_world(tmp_path / "world", 80, languages=("en", "near"))
+    text = small_study.RECIPE.replace("world:text/en-near.tsv", "world/en-near.tsv")
+    text = text.replace('text.far = "world:text/en-far.tsv"\n', "")
+    written, path = small_study.write(tmp_path, text), tmp_path / "world" / "en-near.tsv"
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+
+    def edit(verb: str, *args: object) -> object:
+        path.write_text("".join(reversed(lines)), encoding="utf-8")
+        return compute(verb, *args)
+
+    monkeypatch.setattr("calque.study.verbs.compute", edit)
+    run = study(written, out=tmp_path / "out", threads=1)
+    assert run.failed == {} and run.left_out == [] and (tmp_path / "out" / "finished.json").exists()
+    monkeypatch.undo()
+    assert study(written, out=tmp_path / "out", threads=1).computed == []
+
+
 @pytest.mark.parametrize("name", ["study.json", "cost.json", "environment.json"])
 @pytest.mark.parametrize("held", ["{", "[]", '{"cells": [1, {}]}', '{"cells": 3, "threads": "x"}', ""])
 def test_files_that_can_be_made_again_stop_nothing(
@@ -407,7 +470,7 @@ def test_files_that_can_be_made_again_stop_nothing(
     assert plan_study(recipe, out=out).standing
     run = study(recipe, out=out, threads=1)
     assert not run.failed and run.page and results(out) == results(done)
-    assert not run.computed or name != "study.json"
+    assert run.computed == []
 
 
 def test_threads_are_those_of_the_cells_that_stand(recipe: Path, done: Path, tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from calque.documents import read_text
+from calque.documents import parse_json, read_text
 from calque.errors import BadInput, BadSetting, CalqueError
-from calque.files import FINISHED, RESULTS, SUMS, check_results, damage, read_json
+from calque.files import FINISHED, RESULTS, SUMS, checksum, read_json, write_json
 from calque.locks import remove_at_once
 from calque.progress import say
 from calque.study.cells import CELLS, Cell
@@ -67,9 +67,10 @@ def _cells_told(folder: Path) -> Iterator[dict[str, Any]]:
     yield from (one for one in (held if isinstance(held, list) else []) if isinstance(one, dict))
 
 
-def failed_before(folder: Path) -> frozenset[str]:
-    """The cells that failed when this study was last run."""
-    return frozenset(str(one.get("key")) for one in _cells_told(folder) if one.get("status") == "failed")
+def failed_before(folder: Path) -> dict[str, str]:
+    """The cells that failed when this study was last run, and why."""
+    failed = (one for one in _cells_told(folder) if one.get("status") == "failed")
+    return {str(one.get("key")): str(one.get("error")) for one in failed}
 
 
 #: A cell that was computed once: its verb, its axes, and the seconds that it took.
@@ -170,25 +171,56 @@ def prune(folder: Path, wanted: Container[str]) -> None:
 
 
 def heal(folder: Path, cells: Mapping[str, Cell]) -> None:
-    """Remove cells in which a file is not as it was written: they are computed again."""
+    """Remove cells in which a file is not as it was written: they are computed again.
+
+    Only where that is sure: what the system cannot read today may be whole tomorrow. What a run took is no
+    reason to make it anew.
+    """
     for key in standing(folder, cells):
         run = folder / CELLS / key
+        for name in ("cost.json", "environment.json"):
+            if _is_no_json(run / name):
+                say(f"{run / name} is damaged: what it told is forgotten")
+                write_json(run / name, {})
         if (path := _damaged(run)) is not None:
             say(f"{path} is damaged: {cells[key].verb} {cells[key].title} is computed again")
             remove_at_once(run)
 
 
 def _damaged(run: Path) -> Path | None:
-    """A file of a run that cannot be read, or is not what its checksum says."""
-    parts = sorted(path.parent for path in run.rglob(SUMS))
-    unlike = [part / file for part in parts if (file := damage(part)) is not None]
-    unread = [run / name for name in (FINISHED, "cost.json", "environment.json") if not _told(run / name)]
-    if not unread:
-        try:
-            check_results(run / RESULTS)
-        except BadInput:
-            unread = [run / RESULTS]
-    return next(iter((*unlike, *unread)), None)
+    """A file of a run that is lost, or surely not what was written."""
+    if _is_no_json(run / FINISHED):
+        return run / FINISHED
+    told = read_json(run / FINISHED).get("results")
+    if told is not None and _differs(run / RESULTS, told):
+        return run / RESULTS
+    for sums in sorted(run.rglob(SUMS)):
+        if _is_no_json(sums):
+            return sums
+        for name, one in read_json(sums).items():
+            if _differs(sums.parent / name, one):
+                return sums.parent / str(name)
+    return None
+
+
+def _is_no_json(path: Path) -> bool:
+    """Whether a file is lost, or can be read and is no table."""
+    try:
+        return not isinstance(parse_json(path.read_bytes().decode(), path), dict)
+    except (FileNotFoundError, UnicodeDecodeError, BadInput):
+        return True
+    except OSError:
+        return False
+
+
+def _differs(path: Path, told: object) -> bool:
+    """Whether a file is lost, or can be read and has another checksum."""
+    try:
+        return checksum(path) != told
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
 
 
 def _freed(folder: Path, links: Counter[int]) -> int:

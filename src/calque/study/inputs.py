@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from calque.encoders.bundled import BUNDLED
 from calque.encoders.hub import may_be_on_hub
 from calque.encoders.specs import VECTORS, is_by_language
 from calque.errors import CalqueError
 from calque.presets import Verb, load_preset
-from calque.recipe import Recipe
+from calque.recipe import Recipe, suggestion
 from calque.study.cells import each_text, file_reference, is_reference, with_paths
 from calque.study.recipe import LoadedStudy
 
@@ -63,7 +65,9 @@ class Inputs:
             return self.file(name, where)
         if is_by_language(name):
             return ",".join(self._of_language(part, where) for part in name.split(","))
-        if not self._may_be_on_hub(name):
+        if name not in BUNDLED and get_close_matches(name, BUNDLED, 1, 0.9):
+            self.mistakes.append(f"{where}: unknown encoder {name}; {suggestion(name, BUNDLED)}")
+        elif not self._may_be_on_hub(name):
             told = "no such folder (names on a hub are MODEL or OWNER/MODEL)"
             self.mistakes.append(f"{where}: {name}: {told}")
         return name
@@ -111,6 +115,8 @@ class Inputs:
 
     def _of_preset(self, kind: type[Recipe], settings: Mapping[str, Any], where: str) -> Mapping[str, Any]:
         """The settings of a preset of one's own: files that it names are inputs like any other."""
+        if kind.verb not in _WITH_PRESETS:
+            return {}
         path = Path(with_paths(self.preset(str(settings.get("preset", "")), f"{where}.preset")))
         if path.suffix != ".toml" or not is_there(path):
             return {}

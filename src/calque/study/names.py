@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-from calque.encoders.bundled import BUNDLED
 from calque.encoders.specs import is_by_language
 from calque.errors import BadSetting, CalqueError
 from calque.recipe import suggestion
@@ -101,22 +100,19 @@ def _may_be_method(name: str, held: Mapping[str, Any]) -> bool:
 
 
 def _in_axes(recipe: StudyRecipe) -> Iterator[str]:
-    vary = recipe.align.vary
-    for where, axes in {"align": vary, **{f"align.{k}": v for k, v in _own_axes(recipe)}}.items():
-        for axis in filter(axes.__contains__, ("method", "preset")):
-            yield f"{where}.vary.{axis}: is no axis (give each a name in align.methods)"
-    for axis, values in vary.items():
-        if axis not in SETTINGS:
-            yield _unknown(f"align.vary.{axis}", axis, OWN_SETTINGS)
-        if not values:
-            yield f"align.vary.{axis}: no values (give one or more, or leave it out)"
-    if vary and not recipe.align.methods:
+    align = recipe.align
+    tables = {"align.vary": align.vary}
+    tables |= {f"align.{name}.vary": align.own(name).get("vary", {}) for name in align.methods}
+    for where, axes in tables.items():
+        for axis, values in axes.items():
+            if axis in ("method", "preset"):
+                yield f"{where}.{axis}: is no axis (give each a name in align.methods)"
+            elif axis not in SETTINGS:
+                yield _unknown(f"{where}.{axis}", axis, OWN_SETTINGS)
+            if not values:
+                yield f"{where}.{axis}: no values (give one or more, or leave it out)"
+    if align.vary and not align.methods:
         yield "align.vary: nothing to vary (give align.methods)"
-
-
-def _own_axes(recipe: StudyRecipe) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The axes that methods have of their own."""
-    return ((name, recipe.align.own(name).get("vary", {})) for name in recipe.align.methods)
 
 
 def _in_variants(recipe: StudyRecipe, variants: Sequence[Variant]) -> Iterator[str]:
@@ -170,8 +166,6 @@ def _as_written(code: str) -> str:
 def _no_encoder(where: str, spec: object) -> Iterator[str]:
     if spec in ("", {}):
         yield f"{where}: is empty (give a name, a folder, or settings of calque pretrain)"
-    elif isinstance(spec, str) and spec not in BUNDLED and get_close_matches(spec, BUNDLED, 1, 0.9):
-        yield _unknown(where, spec, BUNDLED, f"unknown encoder {spec}")
 
 
 def _by_language(spec: str | Mapping[str, Any]) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from calque.errors import BadSetting
-from calque.files import FINISHED, text_digest, write_json, write_text
+from calque.files import FINISHED, finish, text_digest, write_json, write_text
 from calque.locks import locked, sweep_all
 from calque.pipeline.runs import environment
 from calque.progress import say, shown
@@ -76,7 +76,7 @@ def prune_study(
     with locked(folder, "this study"):
         sweep_all(folder / CELLS)
         # What stands may have been planned without the cells that failed.
-        wanted = {*plan.cells, *make_plan(loaded, failed_before(folder)).cells}
+        wanted = {*plan.cells, *make_plan(loaded, frozenset(failed_before(folder))).cells}
         left = unwanted(folder, wanted)
         if not dry_run:
             prune(folder, wanted)
@@ -133,10 +133,9 @@ def study(
     with locked(folder, "this study"):
         claim(folder)
         with shown(show):
-            heal(folder, plan.cells)
             chosen = chosen_threads(threads_of(folder, standing(folder, plan.cells)), kind, threads)
         asked = Asked(folder.resolve(), chosen, device, gpus)
-        job = _Job(loaded, asked, Board(show))
+        job = _Job(loaded, asked, Board(show), before=failed_before(folder))
         return job.run(make_workers(kind, asked, address))
 
 
@@ -164,6 +163,8 @@ class _Job:
     board: Board
     failed: dict[str, str] = field(default_factory=dict)
     computed: list[str] = field(default_factory=list)
+    before: Mapping[str, str] = field(default_factory=dict)  # what failed when the study was last run
+    looked_at: set[str] = field(default_factory=set)
 
     def run(self, workers: Workers) -> StudyRun:
         """Compute until nothing new fails: what rests on a failed cell is planned again without it."""
@@ -171,6 +172,7 @@ class _Job:
             with self.board, self._going_on():
                 while True:
                     plan, before = make_plan(self.loaded, frozenset(self.failed)), len(self.failed)
+                    self._heal(plan)
                     known = list(spent(self.asked.root, plan.cells))
                     self._write_matrix(plan)
                     self._compute(plan, workers, known)
@@ -178,7 +180,14 @@ class _Job:
                         break
         finally:
             workers.stop()
+        # What failed because a file was edited is another cell by now.
+        self.failed = {key: told for key, told in self.failed.items() if key in plan.cells}
         return self._told(plan)
+
+    def _heal(self, plan: Plan) -> None:
+        """Have damaged cells computed again; each is looked at once."""
+        heal(self.asked.root, {key: one for key, one in plan.cells.items() if key not in self.looked_at})
+        self.looked_at.update(plan.cells)
 
     @contextmanager
     def _going_on(self) -> Iterator[None]:
@@ -246,8 +255,9 @@ class _Job:
         left = [key for key in plan.cells if key not in done and key not in self.failed]
         if not self.failed and not left:
             digest = text_digest("study", self.loaded.recipe.to_toml())
-            write_json(root / FINISHED, {"recipe": digest, "verb": "study"})
-        (root / PAGE).unlink(missing_ok=True)
+            finish(root, digest, "study")
+        if not done:
+            (root / PAGE).unlink(missing_ok=True)
         page = write_page(root) if done else None
         return StudyRun(root, sorted(done), self.computed, dict(self.failed), left, page)
 
@@ -276,8 +286,14 @@ class _Job:
         if cell.key in done:
             return {**told, "status": "done", "seconds": seconds, "peak_memory_mb": memory}
         if cell.key in self.failed:
-            return {**told, "status": "failed", "error": self.failed[cell.key]}
+            return _failed(told, self.failed[cell.key])
         if cell.key not in lost:
-            return {**told, "status": "waiting"}
+            # What failed earlier has failed until it is tried again: its likes are planned without it.
+            earlier = self.before.get(cell.key)
+            return {**told, "status": "waiting"} if earlier is None else _failed(told, earlier)
         missing = [plan.cells[key].title for key in cell.needs if key in lost]
         return {**told, "status": "left out", "error": f"needs {', '.join(missing)}"}
+
+
+def _failed(told: Mapping[str, Any], error: str) -> dict[str, Any]:
+    return {**told, "status": "failed", "error": error}
