@@ -46,6 +46,8 @@ from calque.types import Encoder, Result
 DATA = "data.json"
 #: Labelled data by language: `code=file`, several of them, or files by code.
 Files: TypeAlias = str | Path | Sequence[str] | Mapping[str, str | Path]
+#: Trainings that nobody has time for.
+MOST_SEEDS = 10_000
 #: What differs between seeds. The text and the alignment are the same for all of them.
 VARIES = "the head's first weights, the order of batches, dropout"
 
@@ -103,6 +105,8 @@ def transfer_recipe(
     **settings: Any,
 ) -> TransferRecipe:
     """What these settings ask for; no data is read yet."""
+    if isinstance(seeds, int) and seeds > MOST_SEEDS:
+        raise BadSetting(f"{seeds} seeds", remedy=f"at most {MOST_SEEDS:,}")
     chosen = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
     if settings.get("model") is not None:
         folder = str(best_model(Path(str(settings["model"]))))
