@@ -146,7 +146,8 @@ def test_verbs_write_no_secrets(told: Any, folder: Path) -> None:
 def test_a_mistyped_path_is_no_name_on_the_hub(folder: Path) -> None:
     """Only what can be a name there is asked for, and not what a file names."""
     (folder / "models" / "mini").mkdir(parents=True)
-    task = {"ordinary": False, "regime": "features", "encoder": "stranger/model", "fingerprint": "0"}
+    task = {"task": "ner", "ordinary": False, "regime": "features"}
+    task |= {"encoder": "stranger/model", "fingerprint": "0"}
     (folder / "task").mkdir()
     (folder / "task" / "task.json").write_text(json.dumps({**task, "labels": ["a"]}), encoding="utf-8")
     wrong = [

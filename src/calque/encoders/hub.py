@@ -187,10 +187,6 @@ def loading(path: Path, what: str) -> Iterator[None]:
         raise BadInput(f"cannot be loaded as {what}: {first_line(error)}", where=path) from None
 
 
-#: How a directory is read: without code from it and without the network.
-LOCAL: Mapping[str, Any] = {"local_files_only": True, "trust_remote_code": False}
-
-
 def read_model(path: Path, dtype: Any) -> tuple[Any, Any]:
     """Model and tokenizer of a directory, without code from it and without the network."""
     from transformers import AutoModel
@@ -198,7 +194,12 @@ def read_model(path: Path, dtype: Any) -> tuple[Any, Any]:
     with loading(path, "an encoder"), drawn():
         tokenizer = read_tokenizer(path)
         model, info = AutoModel.from_pretrained(
-            path, use_safetensors=True, dtype=dtype, output_loading_info=True, **LOCAL
+            path,
+            use_safetensors=True,
+            dtype=dtype,
+            output_loading_info=True,
+            local_files_only=True,
+            trust_remote_code=False,
         )
     _check_weights(path, model, info["missing_keys"])
     return model, tokenizer
@@ -214,7 +215,11 @@ def read_masked(path: Path, seed: int = 0) -> tuple[Any, Any]:
     with loading(path, "a language model"), drawn(seed):
         tokenizer = read_tokenizer(path)
         model, info = AutoModelForMaskedLM.from_pretrained(
-            path, use_safetensors=True, output_loading_info=True, **LOCAL
+            path,
+            use_safetensors=True,
+            output_loading_info=True,
+            local_files_only=True,
+            trust_remote_code=False,
         )
     inside = f"{model.base_model_prefix}."
     _check_weights(path, model.base_model, {name.removeprefix(inside) for name in info["missing_keys"]})
@@ -227,7 +232,7 @@ def read_tokenizer(path: Path) -> Any:
     """The tokenizer of a directory, tried on a word and on what few vocabularies have: some fail then."""
     from transformers import AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(path, **LOCAL)
+    tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True, trust_remote_code=False)
     tokenizer("a \u2603", verbose=False)
     return tokenizer
 

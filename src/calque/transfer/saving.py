@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import torch
 
 from calque.encoders.encoder import HuggingFaceEncoder
-from calque.encoders.hub import LOCAL, loading, quiet, read_tokenizer
+from calque.encoders.hub import loading, quiet, read_tokenizer
 from calque.errors import BadInput
 from calque.transfer.heads import HeadKind, TaskModel, make_model
 from calque.transfer.task import Labels, Task
@@ -134,10 +134,15 @@ def read_ordinary(path: Path, dtype: Any, task: Task | None) -> Ordinary:
     from transformers import AutoConfig
 
     with loading(path, "a task model"):
-        config = AutoConfig.from_pretrained(path, **LOCAL)
+        config = AutoConfig.from_pretrained(path, local_files_only=True, trust_remote_code=False)
         kind = _kind(config.architectures or (), path)
         model, info = _auto(kind).from_pretrained(
-            path, use_safetensors=True, dtype=dtype, output_loading_info=True, **LOCAL
+            path,
+            use_safetensors=True,
+            dtype=dtype,
+            output_loading_info=True,
+            local_files_only=True,
+            trust_remote_code=False,
         )
         tokenizer = read_tokenizer(path)
         names = () if kind is HeadKind.SPAN else tuple(config.id2label[i] for i in range(config.num_labels))
