@@ -147,6 +147,10 @@ class Rounds:
             fill_cache()
 
     def cut(self, seconds: float) -> None:
+        if (
+            self.out.is_file() and self.name == "predict"
+        ):  # an earlier cut came after it, and it is not replaced
+            return
         self.said.unlink(missing_ok=True)
         child = begin(self.verb, self.said, again=self.resumes())
         self.wait(child, seconds)

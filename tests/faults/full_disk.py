@@ -72,7 +72,8 @@ def attempt(name: str, luck: random.Random, *, tmpfs: bool) -> str | None:
         assert "Traceback" not in told, f"{name}: {told}"
         assert code == 2 or (name in PARTS and code == 1), f"{name}: code {code}: {told}"
         assert "no room left on its disk (make some, or" in told, f"{name}: {told}"
-        assert name in PARTS or state(out) == before, f"{name}: {out} is not as it was"
+        steps = name in PARTS or name == "demo"  # those that were done stand
+        assert steps or state(out) == before, f"{name}: {out} is not as it was"
         assert not hidden(DISK), f"{name}: left {hidden(DISK)}"
     for path in DISK.iterdir():
         shutil.rmtree(path) if path.is_dir() else path.unlink()

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import small_study
 
+from calque.cli import main
 from calque.errors import BadInput, BadSetting
 from calque.files import read_json
 from calque.locks import locked
@@ -506,3 +507,14 @@ def test_measures_of_one_kind_are_told_apart(recipe: Path, done: Path, tmp_path:
     assert [one for one in held if one["task"] == "word-retrieval"] == [
         one for one in map(json.loads, results(done).splitlines()) if one["task"] == "word-retrieval"
     ]
+
+
+def test_a_quiet_study_tells_what_failed(
+    recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    given = ["--set", "align.gradient.vary={size=[10000]}", "--threads", "1", "--quiet"]
+    monkeypatch.setattr("sys.argv", ["calque", "study", str(recipe), "--out", str(tmp_path / "out"), *given])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    told = capfd.readouterr()
+    assert stop.value.code == 1 and told.out == "" and "failed: sample 10000 of near, seed 0" in told.err

@@ -91,6 +91,8 @@ def study_command(
     run = study(**asked, **how, device=device, show=not quiet and not as_json)
     tell(quiet, as_json, _record(run), *_lines(run))
     if run.failed:
+        if quiet:
+            typer.echo("\n".join(_failures(run)), err=True)
         raise typer.Exit(1)
 
 
@@ -209,6 +211,14 @@ def _record(run: StudyRun) -> dict[str, Any]:
     }
 
 
+def _failures(run: StudyRun) -> Iterator[str]:
+    from calque.report.study.reading import read_study
+
+    for cell in read_study(run.folder).cells:
+        if cell.key in run.failed:
+            yield f"failed: {cell.verb} {cell.title} ({cell.key}): {run.failed[cell.key]}"
+
+
 def _lines(run: StudyRun) -> Iterator[str]:
     from calque.report.study.reading import read_study
     from calque.report.study.told import finding_lines
@@ -220,8 +230,7 @@ def _lines(run: StudyRun) -> Iterator[str]:
     done = f"{len(study.cells)} cells: {len(run.done)} done, {len(run.computed)} of them now"
     yield ", ".join([done, *parts])
     yield from finding_lines(study) if run.page else ()
-    for cell in (one for one in study.cells if one.key in run.failed):
-        yield f"failed: {cell.verb} {cell.title} ({cell.key}): {run.failed[cell.key]}"
+    yield from _failures(run)
     if run.failed:
         left = f"; {len(run.left_out)} cells rest on them" if run.left_out else ""
         yield f"more in {run.folder / FAILURES}{left}; run it again to try these once more"
