@@ -319,6 +319,14 @@ def test_parts_of_a_task_that_was_cut_off_are_kept_while_it_is_named(
 # --------------------------------------------------------------------------------------- under way
 
 
+def of_ones_own(folder: Path) -> tuple[Path, Path]:
+    """The small study of a text that lies beside it, and that text."""
+    write_world(folder / "world", 80, languages=("en", "near"))
+    text = small_study.RECIPE.replace("world:text/en-near.tsv", "world/en-near.tsv")
+    text = text.replace('text.far = "world:text/en-far.tsv"\n', "")
+    return small_study.write(folder, text), folder / "world" / "en-near.tsv"
+
+
 def edited(path: Path, change: Callable[[], None]) -> Callable[..., object]:
     """Changes a file when the first cell begins, and puts it back when the next one does."""
     before, calls = path.read_bytes(), []
@@ -337,10 +345,7 @@ def edited(path: Path, change: Callable[[], None]) -> Callable[..., object]:
 def test_what_read_a_file_that_was_edited_meanwhile_does_not_stand(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_world(tmp_path / "world", 80, languages=("en", "near"))
-    text = small_study.RECIPE.replace("world:text/en-near.tsv", "world/en-near.tsv")
-    text = text.replace('text.far = "world:text/en-far.tsv"\n', "")
-    written, path = small_study.write(tmp_path, text), tmp_path / "world" / "en-near.tsv"
+    written, path = of_ones_own(tmp_path)
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     swap = edited(path, lambda: path.write_text("".join(reversed(lines)), encoding="utf-8"))
     monkeypatch.setattr("calque.study.verbs.compute", swap)
@@ -441,10 +446,7 @@ def test_damage_in_what_stands_in_place_of_what_failed_is_mended(recipe: Path, t
 def test_a_file_that_stays_edited_is_read_as_it_is_now(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_world(tmp_path / "world", 80, languages=("en", "near"))
-    text = small_study.RECIPE.replace("world:text/en-near.tsv", "world/en-near.tsv")
-    text = text.replace('text.far = "world:text/en-far.tsv"\n', "")
-    written, path = small_study.write(tmp_path, text), tmp_path / "world" / "en-near.tsv"
+    written, path = of_ones_own(tmp_path)
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
 
     def edit(verb: str, *args: object) -> object:
