@@ -4,7 +4,7 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from paired_encoders import TEMPLATES, tokenizer
 from tiny_encoders import TEXT, llama
@@ -74,10 +74,13 @@ def test_a_word_is_scored_where_its_context_is_best(cut: tuple[int, int, int], d
         sizes.append(data.draw(st.integers(1, min(8, length - sum(sizes)))))
     end = np.cumsum(sizes).astype(np.int64)
     start = end - np.array(sizes, np.int64)
-    for a, b, owner in zip(start, end, owners(start, end, held), strict=True):
+    owned = owners(start, end, held)
+    assert (np.diff(owned) >= 0).all(), "words keep their order"
+    for a, b, owner in zip(start, end, owned, strict=True):
         whole = [k for k, window in enumerate(held) if window.start <= a and b <= window.end]
         if not whole:
-            assert held[owner].start <= a < held[owner].end, "it holds the beginning"
+            begun = [window.end - a for window in held if window.start <= a < window.end]
+            assert held[owner].start <= a and held[owner].end - a == max(begun), "most of it, begun"
             continue
 
         def context(k: int, a: int = a, b: int = b) -> float:
@@ -92,6 +95,7 @@ def test_a_word_is_scored_where_its_context_is_best(cut: tuple[int, int, int], d
 
 @pytest.mark.parametrize("family", ["bert", "xlm-roberta", "modernbert", "llama"])
 @given(text=st.lists(st.sampled_from(WORDS), min_size=1, max_size=14), overlap=st.integers(0, 5))
+@example(text=[*["cat"] * 3, "it's", "Straßenkehrer", "cat", "Straßenkehrer", *["cat"] * 3], overlap=4)
 @settings(max_examples=30)
 def test_words_come_back_in_order_from_their_windows(family: str, text: list[str], overlap: int) -> None:
     reader = Reader(tokenizer(family))

@@ -72,7 +72,7 @@ def windows(length: int, room: int, overlap: int) -> list[Window]:
 def owners(start: Longs, end: Longs, held: Sequence[Window]) -> Longs:
     """The window that each word is scored in. Shape: start, end (words,) to (words,).
 
-    A word that no window holds whole belongs to one that holds its beginning.
+    A word that no window holds whole belongs to the one that holds most of it from its beginning on.
     """
     length = held[-1].end
     context = []
@@ -81,7 +81,8 @@ def owners(start: Longs, end: Longs, held: Sequence[Window]) -> Longs:
         right = np.where(window.end < length, window.end - end, length)
         begins = (start >= window.start) & (start < window.end)
         whole = begins & (end <= window.end)
-        context.append(np.where(whole, np.minimum(left, right), np.where(begins, -1, -2)))
+        part = np.where(begins, window.end - start, 0) - length
+        context.append(np.where(whole, np.minimum(left, right), part))
     return np.asarray(np.argmax(np.stack(context), axis=0), np.int64)
 
 
