@@ -120,6 +120,28 @@ def kernels_from_a_hub(model: Path, traps: Traps) -> None:
     change(model / "config.json", attn_implementation="somebody/evil-kernels")
 
 
+def kernels_by_an_inner_name(model: Path, traps: Traps) -> None:
+    change(model / "config.json", _attn_implementation_internal="somebody/evil-kernels")
+
+
+def an_inner_model_in_code(model: Path, traps: Traps) -> None:
+    """transformers 5.1 ran it, whatever it was told of trust."""
+    evil = model.parent / "evil"
+    traps.code(evil / "configuration_evil.py")
+    change(evil / "config.json", model_type="evil", auto_map={"AutoConfig": "configuration_evil.EvilConfig"})
+    inner = {"model_type": "evil", "_name_or_path": str(evil)}
+    asked = {"trust_remote_code": True, "keypoint_detector_config": inner}
+    change(model / "config.json", model_type="lightglue", **asked)
+
+
+def a_tokenizer_that_asks_for_trust(model: Path, traps: Traps) -> None:
+    change(model / "tokenizer_config.json", trust_remote_code=True)
+
+
+def a_template_that_is_saved_elsewhere(model: Path, traps: Traps) -> None:
+    change(model / "tokenizer_config.json", chat_template=[{"name": "../../evil", "template": ""}])
+
+
 DECEITS = [
     only_pickled,
     pickled_under_another_name,
@@ -130,6 +152,10 @@ DECEITS = [
     settings_that_name_weights,
     an_adapter_beside_the_weights,
     kernels_from_a_hub,
+    kernels_by_an_inner_name,
+    an_inner_model_in_code,
+    a_tokenizer_that_asks_for_trust,
+    a_template_that_is_saved_elsewhere,
 ]
 
 
@@ -144,6 +170,41 @@ def test_a_directory_that_needs_trust_is_refused(
     with pytest.raises(BadInput):
         read_masked(model_directory(str(model)))
     assert traps.sprung == []
+
+
+@pytest.mark.parametrize(
+    ("file", "settings"),
+    [
+        ("config.json", {"num_labels": 10**9}),
+        ("config.json", {"model_type": "albert", "inner_group_num": 10**8}),
+        ("config.json", {"model_type": "mixtral", "num_local_experts": 10**9}),
+        ("tokenizer_config.json", {"tokenizer_class": "T5Tokenizer", "extra_ids": 10**9}),
+    ],
+)
+def test_numbers_that_fill_the_memory_are_refused(model: Path, file: str, settings: dict[str, int]) -> None:
+    change(model / file, **settings)
+    with pytest.raises(BadInput, match=rf"{file}: \w+ is 1\d+, at most"):
+        open_encoder(str(model))
+
+
+def test_a_model_without_layers_is_told(model: Path) -> None:
+    change(model / "config.json", num_hidden_layers=0)
+    with pytest.raises(BadInput, match="without layers"):
+        open_encoder(str(model)).depth  # noqa: B018
+
+
+def test_no_other_file_comes_along_as_a_vocabulary(model: Path) -> None:
+    """transformers 5.1 read any file that the settings named, and saved its lines with the tokenizer."""
+    pieces = "[UNK]\n[PAD]\n[CLS]\n[SEP]\ncat\n"
+    (model / "vocab.txt").write_text(pieces, encoding="utf-8")
+    (model.parent / "secret").write_text(f"{pieces}planted-password\n", encoding="utf-8")
+    (model / "tokenizer.json").unlink()
+    elsewhere = {"vocab_file": str(model.parent / "secret"), "tokenizer_class": "BertTokenizer"}
+    change(model / "tokenizer_config.json", **elsewhere)
+    open_encoder(str(model), own=True).save(model.parent / "saved")
+    files = [path.read_bytes() for path in (model.parent / "saved").rglob("*") if path.is_file()]
+    assert any(b"cat" in held for held in files)
+    assert not any(b"planted-password" in held for held in files)
 
 
 # ---------------------------------------------------------------------------------- calque's own folders

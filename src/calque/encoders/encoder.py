@@ -387,7 +387,10 @@ class HuggingFaceEncoder:
         """A very short input and the model's own account of its hidden states."""
         inputs = self._inputs(torch.zeros((1, 2), dtype=torch.long), torch.ones((1, 2), dtype=torch.bool))
         with self._still():
-            return inputs, tuple(self.body(**inputs, output_hidden_states=True).hidden_states)
+            hidden = tuple(self.body(**inputs, output_hidden_states=True).hidden_states)
+        if not hidden:
+            raise BadInput("a model without layers", where=self.name)
+        return inputs, hidden
 
     @cached_property
     def _size(self) -> tuple[int, int]:

@@ -20,10 +20,11 @@ _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?", re.ASCII)
 _NAMES = "a model directory, or OWNER/MODEL on the hub (a name that begins with a folder here is a path)"
 ADAPTER = "adapter_config.json"
 _SHARD = re.compile(r"[\w.-]+\.safetensors", re.ASCII)
+_TEMPLATE = re.compile(r"\w[\w.-]*", re.ASCII)
 #: Folders that calque's own examples write into: nothing in them is looked for elsewhere.
 RUNS = frozenset({"runs"})
-#: More layers than any model has.
-_DEEPEST = 1000
+#: More of each than any model has.
+_AT_MOST = {("layers", "layer", "groups", "group_num", "experts"): 1000, ("labels", "extra_ids"): 100_000}
 _TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model", "*.spm")
 
 
@@ -121,15 +122,33 @@ def _check_alone(path: Path) -> None:
             where=path,
             remedy="merge it with peft's merge_and_unload and save the model, or remove it",
         )
-    config = read_json(path / "config.json")
-    for name, value in _settings(config):
-        if name == "transformers_weights":
-            raise BadInput(f"names other weights, {value!r}", where=path / "config.json", remedy="remove it")
-        if name.endswith("_implementation") and "/" in str(value):
-            raise BadInput(f"names code on a hub, {value!r}", where=path / "config.json", remedy="remove it")
-        # They are made before it is found that there are no weights for them.
-        if name.endswith(("layers", "layer")) and isinstance(value, int) and value > _DEEPEST:
-            raise BadInput(f"{name} is {value}, at most {_DEEPEST} can be", where=path / "config.json")
+    for file in (path / "config.json", path / "tokenizer_config.json"):
+        for name, value in _settings(read_json(file) if file.is_file() else {}):
+            _check_setting(name, value, file)
+
+
+def _check_setting(name: str, value: Any, file: Path) -> None:
+    if name == "transformers_weights":
+        raise BadInput(f"names other weights, {value!r}", where=file, remedy="remove it")
+    if "_implementation" in name and "/" in str(value):
+        raise BadInput(f"{name} names code on a hub, {value!r}", where=file, remedy="remove it")
+    # transformers hands it on to what is named inside.
+    if name == "trust_remote_code" and value:
+        raise BadInput("asks for trust in code", where=file, remedy="remove trust_remote_code")
+    # They are made before it is found that there are no weights for them.
+    for names, most in _AT_MOST.items():
+        if name.endswith(names) and isinstance(value, int) and value > most:
+            raise BadInput(f"{name} is {value}, at most {most} can be", where=file)
+    if name == "chat_template" and isinstance(value, list):
+        _check_templates(value, file)
+
+
+def _check_templates(templates: list[Any], file: Path) -> None:
+    """Each is saved as a file of its name."""
+    names = [one.get("name") if isinstance(one, dict) else None for one in templates]
+    wrong = [name for name in names if not (isinstance(name, str) and _TEMPLATE.fullmatch(name))]
+    if wrong:
+        raise BadInput(f"a chat template named {wrong[0]!r}", where=file, remedy="remove chat_template")
 
 
 def _settings(held: Any) -> Iterator[tuple[str, Any]]:
