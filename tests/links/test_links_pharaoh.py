@@ -187,6 +187,8 @@ def test_pud_mistakes(tmp_path: Path) -> None:
         read_pud(pud(tmp_path / "en-ru", [{}]))
     with pytest.raises(BadInput, match="does not say its languages"):
         read_pud(pud(tmp_path / "gold", [{}, {}]))
+    with pytest.raises(BadInput, match=r"says 'ru' first, but its first treebank is English"):
+        read_pud(pud(tmp_path / "ru-en", [{}, {}]))
     with pytest.raises(BadInput, match=r"alignment.json:2: link to word 3 of a sentence of 1 words \(en\)"):
         read_pud(pud(tmp_path / "en-de", [{}, {"3": ["1"]}]))
     with pytest.raises(BadInput, match=r"not a word id: '1.1'"):

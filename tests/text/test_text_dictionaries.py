@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from calque.errors import BadInput
+from calque.pipeline.vocabularies import read_dictionaries
 from calque.text.dictionaries import Dictionary, read_dictionary
 
 
@@ -33,6 +34,18 @@ def test_bad_lines_are_placed(tmp_path: Path, line: str) -> None:
 def test_empty_files(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="no word pairs"):
         read_dictionary(put(tmp_path, "\n\n"))
+
+
+def test_the_order_of_languages_is_as_asked(tmp_path: Path) -> None:
+    one = put(tmp_path, "tree Baum\n")
+    other = tmp_path / "de-en.txt"
+    other.write_text("Haus house\n")
+    there, back = Dictionary((("tree", "Baum"),)), Dictionary((("Baum", "tree"),))
+    assert read_dictionaries([one], None) == read_dictionaries([one], ("en", "de")) == {("en", "de"): there}
+    assert read_dictionaries([one], ("de", "en")) == {("de", "en"): back}
+    assert read_dictionaries([one], ("de", "en-GB")) == {("de", "en-GB"): back}
+    both = read_dictionaries([one, other], ("de", "en"))
+    assert list(both.items()) == [(("de", "en"), Dictionary((("Haus", "house"),))), (("en", "de"), there)]
 
 
 def test_real_dictionaries(shared_data: Path) -> None:

@@ -3,6 +3,7 @@
 import builtins
 import gzip
 import lzma
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calque.errors import BadInput, MissingExtra
+from calque.pipeline.runs import input_digests
 from calque.text.lines import bare_suffix, read_lines
 
 zstandard = pytest.importorskip("zstandard")
@@ -124,3 +126,27 @@ def test_utf16_is_told_and_no_line_is_lost(tmp_path: Path) -> None:
     (tmp_path / "b").write_bytes(b"\xef\xbb\xbfa\xff\n")
     with pytest.raises(BadInput, match=r":1: byte 0xff at offset 4 "):
         list(read_lines(tmp_path / "b"))
+
+
+@pytest.mark.parametrize("read", [lambda path: list(read_lines(path)), lambda path: input_digests([path])])
+def test_a_pipe_is_refused_for_its_beginning_would_be_lost(read: Callable[[str], Any]) -> None:
+    out, into = os.pipe()
+    os.write(into, b"eins\nzwei\n")
+    os.close(into)
+    try:
+        with pytest.raises(
+            BadInput, match=r"/dev/fd/\d+: .*a pipe can be read only once \(write it to a file"
+        ):
+            read(f"/dev/fd/{out}")
+    finally:
+        os.close(out)
+
+
+def test_lines_that_end_at_carriage_returns_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"eins\rzwei\rdrei")
+    with pytest.raises(BadInput, match=r"carriage returns only.*convert its line ends"):
+        list(read_lines(path))
+    for text, lines in ((b"a\rb\rc\nd", ["a\rb\rc", "d"]), (b"one\r", ["one"])):
+        path.write_bytes(text)
+        assert list(read_lines(path)) == lines

@@ -83,6 +83,32 @@ def test_one_sentence_that_looks_like_links_does_not_decide(tmp_path: Path) -> N
     assert found == [RawPair(1, "Two to one.", "2-1"), EXPECTED[1]]
 
 
+@pytest.mark.parametrize("id", ["17", "Gen.1.1", "train-3a", "1 Kings 2:3", "第1章"])
+def test_ids(tmp_path: Path, id: str) -> None:
+    assert read(put(tmp_path, "a.tsv", f"{id}\ta cat\teine Katze\n\ta dog\tein Hund\n")) == EXPECTED
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Go.\tGeh.\tCC-BY 2.0 (France) Attribution: tatoeba.org #1 (a)\n",
+        "cat\tKatze\t0.900\n",
+        "12 is a number.\tZwölf ist eine Zahl.\t0.9\n",
+        "我喜欢猫。\tI like cats.\t0.5\n",
+    ],
+)
+def test_three_columns_without_an_id(tmp_path: Path, text: str) -> None:
+    for before in ("", "1\ta\tb\n"):
+        with pytest.raises(BadInput, match=r"the first is no id.*cut -f1,2") as caught:
+            read(put(tmp_path, "a.tsv", before + text))
+        assert caught.value.line == 1 + bool(before)
+
+
+def test_a_row_too_short_is_not_said_to_lack_an_id(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="2 columns, where the file began with 3"):
+        read(put(tmp_path, "a.tsv", "1\ta\tb\nc\td\n"))
+
+
 def test_empty_lines_are_empty_pairs(tmp_path: Path) -> None:
     assert read(put(tmp_path, "a.tsv", "\na\tb\n")) == [RawPair(1, "", ""), RawPair(2, "a", "b")]
     assert read(put(tmp_path, "a.txt", "a ||| b\n\n")) == [RawPair(1, "a", "b"), RawPair(2, "", "")]

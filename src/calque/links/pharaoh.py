@@ -21,6 +21,7 @@ from calque.files import read_json, write_text
 from calque.links.gold import GoldLinks
 from calque.links.symmetrise import link_codes
 from calque.text.conllu import Tree, read_conllu
+from calque.text.languages import primary_subtag
 from calque.text.lines import read_lines
 from calque.types import UPOS, Bitext, Bytes, WordPairs
 
@@ -199,7 +200,8 @@ def is_pud(folder: str | Path) -> bool:
 def read_pud(folder: str | Path) -> WordPairs:
     """Read hand-made links of two treebanks, with part-of-speech tags; the folder is named like `en-ru`.
 
-    The annotation is sparse: a missing link is no evidence that two words do not translate each other.
+    English comes first in it. The annotation is sparse: a missing link is no evidence that two words do not
+    translate each other.
     """
     folder = Path(folder)
     if not is_pud(folder):
@@ -207,6 +209,12 @@ def read_pud(folder: str | Path) -> WordPairs:
     languages = tuple(folder.resolve().name.split("-"))
     if len(languages) != 2:
         raise BadInput("the folder's name does not say its languages", where=folder, remedy="name it en-ru")
+    if primary_subtag(languages[0]) != "en":
+        raise BadInput(
+            f"its name says {languages[0]!r} first, but its first treebank is English",
+            where=folder,
+            remedy="name it en-ru, with en first",
+        )
     held = _pud_links(read_json(folder / _PUD[0]), folder / _PUD[0])
     trees = [read_conllu(folder / name) for name in _PUD[1:]]
     if not len(held) == len(trees[0]) == len(trees[1]):

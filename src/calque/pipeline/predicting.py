@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from calque.encoders.aligned import AlignedEncoder
+from calque.encoders.hub import model_directory
 from calque.errors import BadSetting
+from calque.pipeline.inputs import check_not_read
 from calque.pipeline.taskmodels import (
     TaskModelFolder,
     best_model,
@@ -56,10 +58,10 @@ def predict(
     are columns between tabs. Written is a file in the task's own format.
     """
     path = Path(out)
+    check_not_read(path, [str(text), str(model)])
     if path.exists() and not overwrite:
         raise BadSetting("is there already", where=path, remedy="another --out, or --overwrite")
-    folder = best_model(Path(model))
-    held, recipe = _opened(str(folder), task, device, settings)
+    held, recipe = _opened(best_model(model), task, device, settings)
     learner = _learner(held, recipe, language, context_language)
     data = read_unlabelled(
         recipe.task,
@@ -83,6 +85,7 @@ def _opened(
     """The model, and the settings that it was trained with."""
     name = task or known_task(spec)
     if name is None:
+        model_directory(spec, settings.get("revision"))
         raise BadSetting("which task is this model for?", where=spec, remedy="--task ner, pos, nli, qa …")
     recipe = TransferRecipe.build(
         **{**known_settings(spec, name), **settings, "task": name, "model": spec}

@@ -15,7 +15,7 @@ from calque.errors import BadInput, BadSetting
 from calque.measure.lexicon import TypeVector
 from calque.text.bitext import read_sentences
 from calque.text.dictionaries import Dictionary, languages_of, read_dictionary
-from calque.text.languages import check_language
+from calque.text.languages import check_language, primary_subtag
 from calque.types import Bitext, Encoder, Sentences
 
 LanguagePair = tuple[str, str]
@@ -27,21 +27,35 @@ LanguagePair = tuple[str, str]
 def read_dictionaries(
     paths: Sequence[str | Path], languages: LanguagePair | None
 ) -> dict[LanguagePair, Dictionary]:
-    """Dictionaries by their languages; several of the same languages and direction are one."""
+    """Dictionaries by their languages; several of the same languages and direction are one.
+
+    Languages that are given come first and in their order: the only dictionary of the other direction is
+    turned round.
+    """
     held: dict[LanguagePair, Dictionary] = {}
     for path in paths:
         pair = _pair_of(path, languages)
         read = read_dictionary(path)
         held[pair] = read if pair not in held else Dictionary.of((*held[pair].pairs, *read.pairs))
-    return held
+    return held if languages is None or not held else _in_order(held, _codes(languages))
+
+
+def _in_order(held: dict[LanguagePair, Dictionary], given: LanguagePair) -> dict[LanguagePair, Dictionary]:
+    if given not in held:
+        return {given: held[given[::-1]].swapped()}
+    return {given: held[given], **held}
+
+
+def _codes(languages: LanguagePair) -> LanguagePair:
+    return check_language(languages[0]), check_language(languages[1])
 
 
 def _pair_of(path: str | Path, languages: LanguagePair | None) -> LanguagePair:
     """As given, or turned round when the name of the file (de-en.txt) says so; else as that name says."""
     told = languages_of(path)
-    given = None if languages is None else (check_language(languages[0]), check_language(languages[1]))
-    if given is not None:
-        return told if told is not None and told == given[::-1] else given
+    if languages is not None:
+        given = _codes(languages)
+        return given[::-1] if told is not None and _is_turned(told, given) else given
     if told is None:
         raise BadSetting(
             "its name does not tell the languages of this dictionary",
@@ -49,6 +63,11 @@ def _pair_of(path: str | Path, languages: LanguagePair | None) -> LanguagePair:
             remedy="--languages en de, or a name such as en-de.txt",
         )
     return told
+
+
+def _is_turned(told: LanguagePair, given: LanguagePair) -> bool:
+    said, asked = ([primary_subtag(code) for code in pair] for pair in (told, given))
+    return said == asked[::-1] != asked
 
 
 def by_direction(

@@ -152,6 +152,7 @@ def open_binary(path: str | Path) -> Iterator[IO[bytes]]:
     if "\0" in str(path) or not _is_whole(str(path)):
         raise BadInput("not a name that a file can have", where=path)
     try:
+        refuse_pipe(Path(path))
         with opener(Path(path)) as handle:
             yield cast(IO[bytes], handle)
     except FileNotFoundError:
@@ -160,6 +161,16 @@ def open_binary(path: str | Path) -> Iterator[IO[bytes]]:
         raise BadInput(f"broken compressed file: {error}", where=path, remedy="fetch it again") from None
     except OSError as error:
         raise BadInput(f"cannot be read: {error.strerror or error}", where=path) from None
+
+
+def refuse_pipe(path: Path) -> None:
+    """Files are opened more than once, and of a pipe the second time begins where the first stopped."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise BadInput(
+            "is no ordinary file, and a pipe can be read only once",
+            where=path,
+            remedy="write it to a file first",
+        )
 
 
 def _is_whole(name: str) -> bool:
@@ -173,7 +184,7 @@ def read_lines(path: str | Path) -> Iterator[str]:
     """Lines of a UTF-8 file without their ends.
 
     Lines end at "\\n" or "\\r\\n" and nowhere else, so that a U+2028 or U+0085 inside a sentence leaves two
-    line-aligned files aligned. A byte order mark is dropped.
+    line-aligned files aligned. A byte order mark is dropped. A file whose lines end at "\\r" is refused.
     """
     with open_binary(path) as handle:
         for number, raw in enumerate(handle, 1):
@@ -181,5 +192,16 @@ def read_lines(path: str | Path) -> Iterator[str]:
                 line = str(raw, "utf-8")
             except UnicodeDecodeError:
                 line = decoded(raw, path, line=number, offset=handle.tell() - len(raw))
-            line = line.removeprefix("\ufeff") if number == 1 else line
+            line = _first(line, path) if number == 1 else line
             yield line.removesuffix("\n").removesuffix("\r")
+
+
+def _first(line: str, path: str | Path) -> str:
+    """The first line without a byte order mark."""
+    if not line.endswith("\n") and line.count("\r") > 1:
+        raise BadInput(
+            "its lines end at carriage returns only, so that all of it is one line",
+            where=path,
+            remedy=r"convert its line ends: tr '\r' '\n'",
+        )
+    return line.removeprefix("\ufeff")

@@ -101,6 +101,8 @@ def read_pairs(
 # ------------------------------------------------------------------------------------- lines of text
 
 _PHARAOH = re.compile(r"\d+[-p?:]\d+( \d+[-p?:]\d+)*")
+#: A word with a digit, such as 17 or Gen.1.1, or up to three words before it: 1 Kings 2:3.
+_ID = re.compile(r"(\S{1,40} ){0,3}[^\s\d]*\d\S*")
 _PEEK = 20
 
 
@@ -124,7 +126,7 @@ def _read_tsv(paths: Sequence[str], languages: tuple[str, str]) -> Iterator[RawP
 def _columns(path: str) -> tuple[int, int]:
     """How many columns a file has, and which is the first with text.
 
-    Of three columns the first is an id, unless the last holds word links.
+    Of three columns the first must be an id, unless the last holds word links.
     """
     numbered = enumerate(read_lines(path), 1)
     peek = [(number, line.split("\t")) for number, line in islice(numbered, _PEEK) if line]
@@ -135,7 +137,22 @@ def _columns(path: str) -> tuple[int, int]:
         raise BadInput(f"{len(first)} columns", where=path, line=number, remedy="two, or three with an id")
     last = [columns[2].strip() for _, columns in peek if len(columns) == 3 and columns[2].strip()]
     linked = bool(last) and all(map(_PHARAOH.fullmatch, last))
-    return len(first), int(len(first) == 3 and not linked)
+    if len(first) == 2 or linked:
+        return len(first), 0
+    _check_ids(path, peek)
+    return 3, 1
+
+
+def _check_ids(path: str, peek: Sequence[tuple[int, list[str]]]) -> None:
+    """Refuse what would make pairs of a sentence and its score or licence."""
+    for number, (cell, *rest) in peek:
+        if len(rest) == 2 and cell.strip() and not _ID.fullmatch(cell.strip()):
+            raise BadInput(
+                f"three columns, of which the first is no id: {cell[:60]!r}",
+                where=path,
+                line=number,
+                remedy="an id has a digit; leave the two columns with text: cut -f1,2 (or -f2,3)",
+            )
 
 
 def _read_triple(paths: Sequence[str], languages: tuple[str, str]) -> Iterator[RawPair]:

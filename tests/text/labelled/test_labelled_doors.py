@@ -132,6 +132,25 @@ def test_a_treebank_keeps_its_words(tmp_path: Path) -> None:
     assert read_unlabelled("slots", path, "en").items == (Tagged(("go", "5 000"), (), "", 1),)
 
 
+@pytest.mark.parametrize("task", ["ner", "pos", "parsing"])
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("# id = 1\nViktor\tB-ORG\nspielt\tO\n\nHier\tO\n", "columns between tabs"),
+        ("A title\n" + "A cat.\tEine Katze.\n" * 20, "columns between tabs"),
+        (FILES["slots"], "columns with word numbers"),
+        (FILES["qa"], "JSON"),
+    ],
+)
+def test_labelled_files_are_no_sentences(tmp_path: Path, task: str, text: str, what: str) -> None:
+    with pytest.raises(BadInput, match=rf"looks like {what}.*\(a sentence a line, or CoNLL-U\)"):
+        read_unlabelled(task, put(tmp_path, text), "en")
+
+
+def test_a_sentence_with_a_tab_is_a_sentence(tmp_path: Path) -> None:
+    assert len(read_unlabelled("ner", put(tmp_path, "A\tcat.\n# A dog.\nA cow.\n"), "en")) == 3
+
+
 def test_texts_without_labels(tmp_path: Path) -> None:
     expected = (TextPair("a", "b", "", ("en", "en"), "1", 1), TextPair("c", "d", "", ("en", "en"), "2", 2))
     assert read_unlabelled("nli", put(tmp_path, "a\tb\nc\td\n"), "en").items == expected

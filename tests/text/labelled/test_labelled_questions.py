@@ -1,6 +1,7 @@
 """Questions to paragraphs: where answers stand, what is moved, dropped and refused."""
 
 import json
+import time
 import unicodedata
 from pathlib import Path
 from typing import Any
@@ -173,3 +174,25 @@ def test_bytes_that_are_no_text(tmp_path: Path) -> None:
     path.write_bytes(b'{"data":\n "\xff"}')
     with pytest.raises(BadInput, match=r"0xff.*not UTF-8"):
         read_qa(path, "en")
+
+
+@pytest.mark.parametrize("written", ['"id":"ä"', '"id" :\t"\\u00e4"', '"id": "ä"', '"id":"x", "id":"ä"'])
+def test_lines_of_ids_however_they_are_written(tmp_path: Path, written: str) -> None:
+    asked = '"question": "?", "answers": [{"text": "a", "answer_start": 0}]'
+    qas = f'{{{written}, {asked}}},\n{{"id":"\\"b", {asked}}}'
+    path = tmp_path / "a.json"
+    path.write_text(
+        f'{{"data": [{{"paragraphs":\n[{{"context": "a", "qas": [{qas}]}}]}}]}}', encoding="utf-8"
+    )
+    assert [(one.id, one.line) for one in read_qa(path, "en").items] == [("ä", 2), ('"b', 3)]
+
+
+@pytest.mark.parametrize("written", ['"id":"{}"', '"id": "\\u0061{}"', '"\\u0069d": "{}"'])
+def test_many_ids_take_no_square_of_their_number(tmp_path: Path, written: str) -> None:
+    asked = '"question": "?", "answers": [{"text": "a", "answer_start": 0}]'
+    qas = ",\n".join(f"{{{written.format(number)}, {asked}}}" for number in range(20_000))
+    path = tmp_path / "a.json"
+    path.write_text(f'{{"data": [{{"paragraphs": [{{"context": "a", "qas": [\n{qas}]}}]}}]}}')
+    start = time.process_time()
+    assert len(read_qa(path, "en")) == 20_000
+    assert time.process_time() - start < 4

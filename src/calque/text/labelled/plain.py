@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from calque.errors import BadSetting
+from calque.errors import BadInput, BadSetting
 from calque.recipe import suggestion
 from calque.text.conllu import Tree
 from calque.text.labelled.items import Labelled, Question, Tagged, TextPair
 from calque.text.labelled.pairs import FIRST, SECOND, named_rows
 from calque.text.labelled.questions import in_languages, records, told_apart
 from calque.text.labelled.reading import (
+    LOOKS,
+    PEEK,
     Changed,
     Numbered,
     Passed,
@@ -43,9 +46,9 @@ def read_unlabelled(
     """What a task can label, without labels; labels that a file has are left aside.
 
     ner, slots, pos, parsing: a sentence a line, split into words unless `tokenised`, or a treebank, which
-    keeps its words. nli: premise ⇥ hypothesis, or named columns. qa: question ⇥ paragraph, or SQuAD's JSON.
-    Sentences have no tags, heads -1, pairs the label "" and questions no answers. Empty lines are dropped,
-    counted.
+    keeps its words; other columns and JSON are refused. nli: premise ⇥ hypothesis, or named columns. qa:
+    question ⇥ paragraph, or SQuAD's JSON. Sentences have no tags, heads -1, pairs the label "" and questions
+    no answers. Empty lines are dropped, counted.
     """
     if limit is not None and limit < 1:
         raise BadSetting(f"limit {limit}", remedy="at least 1")
@@ -62,6 +65,7 @@ def read_unlabelled(
     return gather(_tagged(source, tokenised), source)
 
 
+_NEARLY_ALL = 0.9
 _TASKS = ("nli", "ner", "slots", "pos", "parsing", "qa")
 
 
@@ -69,13 +73,28 @@ _TASKS = ("nli", "ner", "slots", "pos", "parsing", "qa")
 
 
 def _trees(source: Source, tokenised: bool) -> Iterator[Tree | Remark]:
-    if look(source.path) == "conllu":
+    looks = look(source.path)
+    if looks == "conllu":
         for rows in blocks(source.path):
             yield attempt(_bare_tree, rows, source)
         return
+    _check_sentences(source, looks)
     split = tokeniser(source.language, tokenised=tokenised)
     for number, line in enumerate(read_lines(source.path), 1):
         yield attempt(_bare_sentence, line, number, split, source)
+
+
+def _check_sentences(source: Source, looks: str) -> None:
+    """Refuse what is written in columns or as JSON; a few sentences with a tab are still sentences."""
+    peek = [line for line in islice(read_lines(source.path), PEEK) if line.strip()]
+    rows = [line for line in peek if line[0] != "#" or "\t" in line]
+    tabs = sum("\t" in line.strip() for line in rows)
+    if looks == "json" or tabs > _NEARLY_ALL * len(rows):
+        raise BadInput(
+            f"looks like {LOOKS[looks if looks in ('json', 'numbered') else 'tabs']}, not like sentences",
+            where=source.path,
+            remedy="a sentence a line, or CoNLL-U",
+        )
 
 
 def _bare_tree(rows: Numbered, source: Source) -> Tree:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
-from collections import Counter
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -154,22 +155,28 @@ def _list(holder: Any, name: str, source: Source) -> list[Any]:
     return held
 
 
+_ID = re.compile(r'"id"[ \t\r\n]*:[ \t\r\n]*("[^"\\]*(?:\\.[^"\\]*)*"|[\w.+-]+)')
+
+
 class _Lines:
     """Finds the lines of ids, which come in the order of the file; of a file of one line none is told."""
 
     def __init__(self, text: str) -> None:
-        self._text = text if "\n" in text.strip() else ""
-        self._at, self._line = 0, 1
+        self._places: dict[str, deque[tuple[int, int]]] = defaultdict(deque)
+        self._at, line, last = 0, 1, 0
+        for found in _ID.finditer(text) if "\n" in text.strip() else ():
+            line, last = line + text.count("\n", last, found.start()), found.start()
+            self._places[json.dumps(json.loads(found[1]))].append((last, line))
 
     def line_of(self, id: Any) -> int | None:
         """The line of the next place that says this id."""
-        said = f'"id": {json.dumps(id)}'
-        found = self._text.find(said, self._at) if self._text else -1
-        if found < 0:
-            return None
-        self._line += self._text.count("\n", self._at, found)
-        self._at = found + len(said)
-        return self._line
+        places = self._places.get(json.dumps(id), deque())
+        while places:
+            place, line = places.popleft()
+            if place >= self._at:
+                self._at = place + 1
+                return line
+        return None
 
 
 # --------------------------------------------------------------------------------------------- items

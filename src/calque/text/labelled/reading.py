@@ -107,7 +107,7 @@ class TaskFiles(Generic[Item]):
         if looks == "empty":
             raise BadInput("an empty file", where=path)
         if looks not in self.looks:
-            raise BadInput(f"{_LOOKS[looks]}: not a file for {self.task}", where=path, remedy=self._known())
+            raise BadInput(f"{LOOKS[looks]}: not a file for {self.task}", where=path, remedy=self._known())
         return self.looks[looks]
 
     def _known(self) -> str:
@@ -211,9 +211,9 @@ def blocks(path: str) -> Iterator[Numbered]:
         yield rows
 
 
-_PEEK = 100
+PEEK = 100
 _JSON = re.compile(r'\s*(\{\s*("|$)|\[\s*(\{|$))')
-_LOOKS = {
+LOOKS = {
     "folder": "a folder",
     "dataset": "a dataset",
     "json": "JSON",
@@ -226,12 +226,12 @@ _LOOKS = {
 
 
 def look(path: str) -> str:
-    """What a file looks like by its first line that is neither empty nor a comment; one of `_LOOKS`."""
+    """What a file looks like by its first line that is neither empty nor a comment; one of `LOOKS`."""
     if path.startswith(DATASET):
         return "dataset"
     if Path(path).is_dir():
         return "folder"
-    lines = (line for line in islice(read_lines(path), _PEEK) if line.strip(" \t"))
+    lines = (line for line in islice(read_lines(path), PEEK) if line.strip(" \t"))
     first = ""
     for line in lines:
         first = first or line
