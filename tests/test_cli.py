@@ -246,6 +246,25 @@ def test_a_mistake_is_named_and_nothing_is_written(
     assert sorted(bad.rglob("*")) == before, "nothing half-written"
 
 
+def test_tables_do_not_replace_what_a_run_needs(calque: Runner, world: Path, tmp_path: Path) -> None:
+    run = tmp_path / "words"
+    measured = calque(
+        "measure", "words", "--encoder", world / "world" / "encoder", "--pairs", world / "links" / "test",
+        "--rounds", 10, "--out", run,
+    )  # fmt: skip
+    assert measured.code == 0, measured.err
+    needed = [
+        run / name for name in ("results.jsonl", "recipe.toml", "finished.json", "artifacts/counts.json")
+    ]
+    for path in (*needed, next((run / "items").rglob("*.*"))):
+        before = path.read_bytes()
+        refused = calque("report", run, "--tables", "md", "--out", path)
+        assert refused.code == 2 and "is there already, in a run" in " ".join(refused.err.split())
+        assert path.read_bytes() == before
+    for out in (run / "tables.md", run / "tables.md", tmp_path / "any.txt", tmp_path / "any.txt"):
+        assert calque("report", run, "--tables", "md", "--out", out).code == 0
+
+
 def test_a_language_without_a_map_is_refused(calque: Runner, world: Path, tmp_path: Path) -> None:
     encoder = world / "world" / "encoder"
     assert (

@@ -1,5 +1,15 @@
-"""What calque says can be printed, whatever a file held."""
+"""What calque says can be printed, whatever a file held and wherever it is printed."""
 
+import io
+import sys
+from pathlib import Path
+
+import pytest
+from rich.table import Table
+
+import run_folders
+from calque.cli import main
+from calque.cli.help import Screen
 from calque.errors import BadInput
 
 
@@ -12,3 +22,26 @@ def test_a_message_can_be_printed() -> None:
 
 def test_lines_of_a_message_stay() -> None:
     assert str(BadInput("two mistakes\n  one\n  für 東京")) == "two mistakes\n  one\n  für 東京"
+
+
+def test_data_does_not_rule_the_terminal() -> None:
+    shown = io.StringIO()
+    screen, table = Screen(file=shown, force_terminal=True, width=80), Table("a\x1b]0;t")
+    table.add_row("\u202eb")
+    screen.print("c\x1b[31m", table, markup=False)
+    told = shown.getvalue()
+    assert "\x1b]0;t" not in told and "\x1b[31m" not in told and "\u202e" not in told
+    assert all(plain in told for plain in ("a\\x1b]0;t", "\\u202eb", "c\\x1b"))
+
+
+def test_an_output_that_lacks_a_character_gets_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = run_folders.every_measure(tmp_path) / "words"
+    held = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(held, encoding="ascii"))
+    monkeypatch.setattr(sys, "argv", ["calque", "report", str(run), "--tables", "md"])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    sys.stdout.flush()
+    assert not stop.value.code and b"\\xb1" in held.getvalue()

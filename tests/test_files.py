@@ -99,13 +99,50 @@ def test_the_cache_evicts_the_least_recently_used(tmp_path: Path) -> None:
         with cache.add(key, f"entry {key}") as folder:
             (folder / "v").write_bytes(bytes(1000))
 
-    for age, key in enumerate("ab"):
+    first, second, third = (letter * 64 for letter in "abc")
+    for age, key in enumerate((first, second)):
         fill(key)
         os.utime(cache.root / key / "finished.json", (1000 + age, 1000 + age))
-    assert cache.find("a") is not None, "used now, so b is the older one"
-    fill("c")
-    assert [entry.key for entry in cache.entries()] == ["c", "a"]
+    assert cache.find(first) is not None, "used now, so the second is the older one"
+    fill(third)
+    assert [entry.key for entry in cache.entries()] == [third, first]
     assert cache.prune(0) and cache.entries() == []
+
+
+def test_the_cache_leaves_alone_what_it_did_not_make(tmp_path: Path) -> None:
+    """`vectors` is what others call their folders, too."""
+    mine = tmp_path / "vectors" / "fasttext" / "wiki.en.vec"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("years of work")
+    write_run(tmp_path / "vectors" / "run")
+    with Cache(tmp_path, limit=0).add("a" * 64, "label"):
+        pass
+    Cache(tmp_path).prune(0)
+    assert mine.exists() and (tmp_path / "vectors" / "run" / "finished.json").exists()
+
+
+def write_run(folder: Path) -> None:
+    with run_folder(folder, "one", "link"):
+        pass
+
+
+def test_out_is_a_folder_that_another_can_be_renamed_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("years of work")
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    told = {"file": "is a file", "link": "is a link .*elsewhere", "here": "the folder you are", "": "are in"}
+    for name, why in told.items():
+        for overwrite in (True, False):
+            with pytest.raises(BadSetting, match=why):
+                is_done(tmp_path / name if name else Path(""), "one", overwrite=overwrite)
+    monkeypatch.setattr(os.path, "ismount", lambda path: Path(path).name == "disk")
+    with pytest.raises(BadSetting, match=r"a disk is mounted there .*a folder inside it"):
+        is_done(tmp_path / "disk", "one")
+    write_run(tmp_path / "elsewhere")
+    assert is_done(tmp_path / "link", "one"), "a finished run is read wherever it lies"
 
 
 def test_a_crash_while_filling_the_cache_leaves_no_entry(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from calque import locks
 from calque.errors import BadSetting, CannotWrite
-from calque.files import atomic_directory, atomic_file, run_folder, write_text
+from calque.files import atomic_directory, atomic_file, is_done, run_folder, write_text
 from calque.locks import locked, scratch, sweep_all
 
 #: Begins to write a run, a file and an entry, says so, and waits.
@@ -99,6 +99,57 @@ def test_what_stood_before_stands_when_replacing_it_is_cut_off(
     assert names(tmp_path) == ["run"] and (tmp_path / "run" / "x").read_text() == "before"
 
 
+def test_a_signal_amid_removing_does_not_end_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    unlink, pressed = os.unlink, []
+
+    def pressing(*given: object, **named: object) -> None:
+        if not pressed:
+            pressed.append(True)
+            raise KeyboardInterrupt
+        unlink(*given, **named)  # type: ignore[arg-type]
+
+    with pytest.raises(KeyboardInterrupt):
+        with locks.beside(tmp_path / "run", folder=True) as made:
+            for name in "abc":
+                (made / name).touch()
+            monkeypatch.setattr(os, "unlink", pressing)
+    assert pressed and not list(tmp_path.iterdir())
+
+
+def test_a_run_whose_replacing_was_cut_off_is_not_lost_to_a_third(tmp_path: Path) -> None:
+    old = tmp_path / ".run.12345678.old"
+    with run_folder(tmp_path / "run", "first", "link"):
+        pass
+    old.mkdir()
+    (tmp_path / "run").rename(old / "was")  # here the one that replaced it was killed
+    with pytest.raises(BadSetting, match="a finished run of another recipe"):
+        with run_folder(tmp_path / "run", "third", "link"):
+            pass
+    assert (tmp_path / "run" / "finished.json").exists() and not old.exists()
+
+
+def test_the_lock_of_a_dead_process_goes_when_its_run_is_found(tmp_path: Path) -> None:
+    with run_folder(tmp_path / "run", "first", "link"):
+        assert is_done(tmp_path / "run", "first") is False and (tmp_path / ".run.lock").exists()
+    (tmp_path / ".run.lock").touch()  # here its process was killed
+    assert is_done(tmp_path / "run", "first") and not (tmp_path / ".run.lock").exists()
+    with locked(tmp_path / "run"):
+        assert is_done(tmp_path / "run", "first") and (tmp_path / ".run.lock").exists()
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_a_signal_amid_code_from_text_ends_as_any_other(tmp_path: Path, name: str) -> None:
+    """Dataclasses make such code while modules are imported."""
+    (tmp_path / "once.py").write_text(
+        "import signal\n"
+        "from calque.stopping import stoppable\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        f"with stoppable():\n    exec('import time; signal.raise_signal(signal.{name}); time.sleep(9)')\n"
+    )
+    done = subprocess.run([sys.executable, "-m", "once"], cwd=tmp_path, capture_output=True, check=False)
+    assert done.returncode == 128 + signal.Signals[name]
+
+
 def test_a_lock_is_entered_again_by_its_holder_only(tmp_path: Path) -> None:
     def other() -> None:
         with locked(tmp_path / "run"):
@@ -175,8 +226,11 @@ def test_a_read_only_place_is_named_before_anything_is_computed(
 @pytest.mark.parametrize("presses", [1, 2])
 def test_a_signal_puts_everything_away(tmp_path: Path, number: str, code: int, presses: int) -> None:
     inside = "\n".join(f"    {line}" for line in WRITER.splitlines())
-    # What runs the tests may ignore Ctrl-C, as a script does for what it puts into the background.
-    heard = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)"
+    # What runs the tests may ignore Ctrl-C, as a script does for what it puts into the background, or SIGHUP.
+    heard = (
+        "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_DFL)"
+    )
     text = f"{heard}\nfrom calque.stopping import stoppable\nwith stoppable():\n{inside}\n"
     process = subprocess.Popen(
         [sys.executable, "-c", text, str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import small_corpus
+from calque.cli import main
 from calque.errors import BadInput, BadSetting
 from calque.pipeline import align, measure_all, measure_examples, measure_projection, report
 from calque.report.collect import collect
@@ -131,11 +132,38 @@ def test_a_measure_that_cannot_be_done_does_not_stop_the_others(
     assert not (tmp_path / "all" / "lexicon").exists()
 
 
+@pytest.mark.parametrize("quiet", [True, False])
+def test_a_measure_that_was_not_done_is_in_the_exit_code(
+    quiet: bool, bert: Path, corpus: Path, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    (tmp_path / "en-de.txt").write_text("nobody niemand\n", encoding="utf-8")
+    words = [
+        "measure",
+        "all",
+        "--encoder",
+        bert,
+        "--pairs",
+        corpus / "links" / "test",
+        "--out",
+        tmp_path / "o",
+    ]
+    how = ["--dictionary", tmp_path / "en-de.txt", "--limit", 15, "--rounds", 10, *(["--quiet"] * quiet)]
+    monkeypatch.setattr("sys.argv", ["calque", *map(str, [*words, *how])])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    told = capsys.readouterr()
+    assert stop.value.code == 1 and "lexicon not done: " in (told.err if quiet else told.out)
+    assert not quiet or not told.out
+
+
 def test_mistakes_that_concern_all_are_told_at_once(corpus: Path, bert: Path, tmp_path: Path) -> None:
     lines: list[str] = []
     pairs = corpus / "links" / "test"
     with pytest.raises(BadInput, match="no word pairs here"):
         measure_all(bert, tmp_path / "nowhere", out=tmp_path / "all", tell=lines.append)
+    with pytest.raises(BadInput, match=r"nosuch\.txt: no such file"):
+        measure_all(bert, pairs, dictionary="nosuch.txt", out=tmp_path / "all", tell=lines.append)
     with pytest.raises(BadSetting, match="one different label each"):
         measure_all(bert, pairs, out=tmp_path / "all", labels=("a", "b"), tell=lines.append)
     with pytest.raises(BadSetting, match="holds a run of its own"):

@@ -96,3 +96,8 @@ def test_a_recipe_that_is_not_text(tmp_path: Path) -> None:
     (tmp_path / "recipe.toml").write_bytes(b'verb = "toy"\npath = "\xff"\n')
     with pytest.raises(BadInput, match=r"recipe.toml:2: byte 0xff at offset 21 is not UTF-8"):
         Toy.load(tmp_path / "recipe.toml")
+
+
+def test_a_name_that_is_not_utf8_is_refused_before_the_work() -> None:
+    with pytest.raises(BadSetting, match=r"^names: fa\\udcfcr\.tsv is not UTF-8; rename it"):
+        Toy.build(names=["fa\udcfcr.tsv"])

@@ -43,9 +43,17 @@ def _readable(message: str) -> str:
     >>> _readable("tag \x1b[31m and " + "x" * 5000)[:20]
     'tag \\\\x1b[31m and xxx'
     """
-    told = _UNPRINTABLE.sub(lambda found: ascii(found[0])[1:-1], message)
-    lines = (line if len(line) <= _LONGEST else f"{line[:1500]} … {line[-400:]}" for line in told.split("\n"))
-    return "\n".join(lines)
+    lines = printable(message).split("\n")
+    return "\n".join(line if len(line) <= _LONGEST else f"{line[:1500]} … {line[-400:]}" for line in lines)
+
+
+def printable(text: str) -> str:
+    """Text whose characters a terminal can be sent: others would rule it, or turn what follows around.
+
+    >>> printable("red \x1b[31m")
+    'red \\\\x1b[31m'
+    """
+    return _UNPRINTABLE.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 class BadInput(CalqueError):
@@ -152,5 +160,5 @@ def _cannot_write(error: Exception, path: Path, remedy: str) -> CannotWrite:
         return CannotWrite("no room left on its disk", where=path, remedy=f"make some, or {remedy}")
     told = getattr(error, "strerror", None) or str(error)
     if isinstance(error, FileExistsError | NotADirectoryError):
-        told = f"{error.filename} is a file or lies below one"
+        told = f"{error.filename or path} is a file or lies below one"
     return CannotWrite(f"cannot be written: {told}", where=path, remedy=remedy)

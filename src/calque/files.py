@@ -19,7 +19,7 @@ from typing import Any
 
 from calque.documents import parse_json, read_text
 from calque.errors import ELSEWHERE, BadInput, BadSetting, creating
-from calque.locks import OLD, beside, locked, scratch, sweep_all
+from calque.locks import OLD, beside, locked, scratch, sweep_all, sweep_lock
 from calque.progress import say
 
 FINISHED, RESULTS = "finished.json", "results.jsonl"
@@ -85,9 +85,9 @@ def _readable(folder: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file whole or not at all."""
+    """Write a text file whole or not at all; half a character, as names of files can have, as `\\udcfc`."""
     with atomic_file(path) as partial:
-        partial.write_text(text, encoding="utf-8")
+        partial.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -107,7 +107,9 @@ _CHUNK = 1 << 22
 
 
 def checksum(path: Path) -> int:
-    """CRC-32 of a file's bytes: finds damage, not malice."""
+    """CRC-32 of a file's bytes: finds damage, not malice. Other things than files have none."""
+    if not path.is_file():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     found, buffer = 0, bytearray(min(_CHUNK, max(1, path.stat().st_size)))
     view = memoryview(buffer)
     with path.open("rb", buffering=0) as handle:
@@ -127,7 +129,7 @@ def damage(folder: Path) -> str | None:
     """Which file of a sealed folder is not as it was written, or None."""
     try:
         for name, told in read_json(folder / SUMS).items():
-            if checksum(folder / name) != told:
+            if name != Path(name).name or checksum(folder / name) != told:
                 return str(name)
     except (BadInput, OSError, AttributeError, ValueError, TypeError):
         return SUMS
@@ -174,20 +176,35 @@ def check_results(path: Path) -> None:
 
 def is_done(folder: Path, digest: str, *, overwrite: bool = False) -> bool:
     """Whether this very run stands finished in `folder`; refuses a folder that holds something else."""
+    marker = None if overwrite else finished(folder)
+    if marker is not None and marker.get("recipe") == digest:
+        sweep_lock(folder)
+        return True
+    check_replaceable(folder)
     if overwrite or not folder.exists():
         return False
-    marker = finished(folder)
-    if marker is not None and marker.get("recipe") == digest:
-        return True
     if marker is not None:
         raise BadSetting(
             f"holds a finished run of another recipe ({str(marker.get('recipe'))[:12]}, not {digest[:12]})",
             where=folder,
             remedy="choose another --out, or --overwrite to replace it",
         )
-    if not folder.is_dir() or any(folder.iterdir()):
+    if any(folder.iterdir()):
         raise BadSetting("exists and is not a calque run", where=folder, remedy="choose another --out")
     return False
+
+
+def check_replaceable(folder: Path) -> None:
+    """Refuse what no folder can be renamed to, before anything is computed for it."""
+    if folder.is_symlink():
+        remedy = f"give the folder itself: {os.path.realpath(folder)}"
+        raise BadSetting("is a link", where=folder, remedy=remedy)
+    if folder.exists() and not folder.is_dir():
+        raise BadSetting("is a file", where=folder, remedy="choose another --out")
+    mounted = os.path.ismount(folder)
+    if mounted or Path.cwd().is_relative_to(os.path.realpath(folder)):
+        what = "a disk is mounted there" if mounted else "the folder you are in"
+        raise BadSetting(f"cannot be replaced: {what}", where=folder, remedy="name a folder inside it")
 
 
 @contextmanager
@@ -247,6 +264,8 @@ class CacheEntry:
 _WHOLE: set[tuple[int, int, int]] = set()
 _ROOM = "`calque cache prune`, or set CALQUE_CACHE to a larger disk"
 _OWN = "set CALQUE_CACHE to a folder of your own"
+#: Names of entries, which are digests: whatever else lies in the folder is not ours.
+_KEY = "[0-9a-f]" * 64
 _SHUT = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
@@ -295,7 +314,7 @@ class Cache:
     def entries(self) -> list[CacheEntry]:
         """What is there, most recently used first."""
         found, now = [], time.time()
-        for marker in self.root.glob(f"[!.]*/{FINISHED}"):
+        for marker in self.root.glob(f"{_KEY}/{FINISHED}"):
             with suppress(OSError):  # another process may be replacing or removing it
                 if (used := marker.stat().st_mtime) > now:  # the clock was set back: it ages from now on
                     os.utime(marker)
@@ -308,7 +327,7 @@ class Cache:
         """Remove the least recently used until the rest fits; returns what was removed."""
         with creating(self.root, _OWN):
             sweep_all(self.root)
-        for half in self.root.glob("[!.]*"):  # a process was killed while it removed it
+        for half in self.root.glob(_KEY):  # a process was killed while it removed it
             if not (half / FINISHED).exists():
                 shutil.rmtree(half, ignore_errors=True)
         bound, total, removed = self.limit if limit is None else limit, 0, []

@@ -52,11 +52,12 @@ def locked(path: Path, what: str = "this run") -> Iterator[None]:
     if place in held:
         yield
         return
-    lock = place.with_name(f".{place.name}{LOCK}")
+    lock = _lock_of(place)
     opened: list[int] = []
     try:
         _lock(lock, path, what, opened)
         held.add(place)
+        sweep(place)  # what a dead process was replacing is put back before anybody looks
         yield
     finally:
         held.discard(place)
@@ -66,6 +67,16 @@ def locked(path: Path, what: str = "this run") -> Iterator[None]:
             os.close(descriptor)
         if not opened:
             _remove_dead(lock, lock)
+
+
+def sweep_lock(path: Path) -> None:
+    """Remove the lock of a process that was killed when all it had to do was to let go."""
+    lock = _lock_of(Path(os.path.abspath(path)))
+    _remove_dead(lock, lock)
+
+
+def _lock_of(place: Path) -> Path:
+    return place.with_name(f".{place.name}{LOCK}")
 
 
 def _lock(lock: Path, path: Path, what: str, opened: list[int]) -> None:
@@ -178,6 +189,15 @@ def _remove_dead(left: Path, path: Path) -> None:
 
 
 def _remove(path: Path) -> None:
+    """Remove a file or folder; a signal that comes in meanwhile waits, as the next one does (`stopping`)."""
+    try:
+        _remove_now(path)
+    except KeyboardInterrupt:
+        _remove_now(path)
+        raise
+
+
+def _remove_now(path: Path) -> None:
     if path.is_dir():
         shutil.rmtree(path, ignore_errors=True)
     else:

@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Protocol, TypeVar
 
+from calque.errors import printable
+
 T = TypeVar("T")
 PATIENCE = 2.0
 #: Seconds between lines where there is no terminal.
@@ -34,7 +36,7 @@ def shown(on: bool = True) -> Iterator[None]:
 def say(line: str) -> None:
     """A line about what runs, on standard error, where progress is shown."""
     if _show.get():
-        print(line, file=sys.stderr, flush=True)
+        print(printable(line), file=sys.stderr, flush=True)
 
 
 class Advance(Protocol):

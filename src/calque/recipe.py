@@ -95,7 +95,7 @@ class Recipe(BaseModel):
     @classmethod
     def build(cls, **settings: Any) -> Self:
         """Settings from keywords, or every mistake in them."""
-        if odd := list(odd_numbers(settings)):
+        if odd := list(odd_values(settings)):
             raise BadSetting("; ".join(odd))
         try:
             return cls(**settings)
@@ -114,22 +114,26 @@ class Recipe(BaseModel):
             raise BadInput(error.what, where=path) from None
 
 
+#: What Python has in place of bytes of a file's name that are not UTF-8.
+_HALF = re.compile("[\ud800-\udfff]")
 #: Settings that may be infinite: gradients that are never clipped.
 ENDLESS = "clip"
 
 
-def odd_numbers(value: Any, name: str = "") -> Iterator[str]:
-    """Numbers that no setting can be: what is not finite, and what does not fit 64 bits."""
+def odd_values(value: Any, name: str = "") -> Iterator[str]:
+    """What no setting can be: numbers that are not finite or exceed 64 bits, text that UTF-8 cannot hold."""
     if isinstance(value, Mapping):
         for key, one in value.items():
-            yield from odd_numbers(one, f"{name}.{key}" if name else str(key))
+            yield from odd_values(one, f"{name}.{key}" if name else str(key))
     elif isinstance(value, list | tuple):
         for one in value:
-            yield from odd_numbers(one, name)
+            yield from odd_values(one, name)
     elif isinstance(value, float) and not isfinite(value) and not (value > 0 and name.endswith(ENDLESS)):
         yield f"{name}: should be a finite number (given: {value})"
     elif isinstance(value, int) and value.bit_length() > 63:
         yield f"{name}: a number of {value.bit_length()} bits, too large for any setting"
+    elif isinstance(value, str | Path) and _HALF.search(str(value)):
+        yield f"{name}: {value} is not UTF-8; rename it, as `convmv` does for many files"
 
 
 def mistakes(error: ValidationError, model: type[BaseModel]) -> list[str]:

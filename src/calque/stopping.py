@@ -15,6 +15,10 @@ AGAIN = 1.0
 _TOLD = {"SIGINT": "interrupted", "SIGTERM": "stopped", "SIGHUP": "the terminal was closed"}
 
 
+class Stop(KeyboardInterrupt):
+    """A signal came. A bare KeyboardInterrupt can make Python end by SIGINT, whatever code is asked for."""
+
+
 class Stops:
     """The signals that asked this process to stop, as interrupts; the first one says how it ends."""
 
@@ -33,7 +37,7 @@ class Stops:
         before, self.last = self.last, time.monotonic()
         if self.first is None or self.last - before > AGAIN:
             self.first = self.first or signal.Signals(number)
-            raise KeyboardInterrupt
+            raise Stop
 
     def end(self, tell: bool) -> None:
         """End this process as asked; nothing may disturb that any more."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields, replace
@@ -182,6 +183,10 @@ def _result(line: str, path: Path, number: int) -> Result:
         return Result(**held)
 
 
+#: Figures beyond it could not be drawn, nor be told in percent.
+LARGEST = 1e100
+
+
 def _kinds(told: Any) -> frozenset[type]:
     """The classes that a value of a field may have."""
     parts = [kind for part in get_args(told) for kind in _kinds(part)]
@@ -198,7 +203,8 @@ def _fits(value: Any, kinds: frozenset[type]) -> bool:
     kind = type(value)
     if kind is tuple:
         return kind in kinds and len(value) == 2 and all(isinstance(one, str) for one in value)
-    return kind in kinds and (kind is not int or abs(value) < 1 << 63)
+    large = abs(value) >= 1 << 63 if kind is int else kind is float and LARGEST < abs(value) < math.inf
+    return kind in kinds and not large
 
 
 def save_items(folder: Path, items: Items) -> str:

@@ -46,20 +46,30 @@ def begin(verb: Written, said: Path, *, again: bool = False) -> int:
     child = os.fork()
     if child:
         return child
+    code = 99
     try:
-        with said.open("wb") as handle:
-            os.dup2(handle.fileno(), 1)
-            os.dup2(handle.fileno(), 2)
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever runs this ignores
-        sys.argv = argv(verb, again=again)
-        calque()
-        code = 0
-    except SystemExit as end:
-        code = int(end.code or 0)
+        code = typed(argv(verb, again=again), said)
     except BaseException as error:
-        os.write(2, f"Traceback: {error!r}".encode())
-        code = 99
-    os._exit(code)
+        late = error.__context__  # the signal came when all was done
+        code = int(late.code or 0) if isinstance(late, SystemExit) else 99
+        if code == 99 and type(error) is not KeyboardInterrupt:  # the verb did not listen yet
+            os.write(2, f"Traceback: {error!r}".encode())
+    finally:
+        os._exit(code)
+
+
+def typed(words: list[str], said: Path) -> int:
+    """The exit code of a command; what it says goes into a file."""
+    with said.open("wb") as handle:
+        os.dup2(handle.fileno(), 1)
+        os.dup2(handle.fileno(), 2)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever runs this ignores
+    sys.argv = words
+    try:
+        calque()
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0
 
 
 def ended(child: int) -> int:
@@ -226,7 +236,15 @@ def main() -> None:
         except AssertionError as error:
             failed += 1
             print(f"FAILED {error}", flush=True)
+            clear(root)
     sys.exit(failed)
+
+
+def clear(root: Path) -> None:
+    """Remove what a verb left, which is no fault of the next ones."""
+    for left in hidden(root):
+        path = root / left
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
 
 def prepare(wanted: Sequence[str]) -> None:

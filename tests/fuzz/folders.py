@@ -179,7 +179,7 @@ def _read_run(folder: Path) -> None:
     for panel in run.panels:
         assert panel.title and panel.told and panel.encoders is not panel.groups
         panel.changes()
-    assert run.sets is not run.trained and run.link_scores is not run.pictures
+    assert None not in (run.sets, run.trained, run.link_scores, run.pictures)
     write_page(folder)
 
 

@@ -2,7 +2,6 @@
 
 import pytest
 from rich.cells import cell_len
-from rich.markup import render
 
 from calque.errors import BadSetting
 from calque.links.draw import draw
@@ -12,7 +11,7 @@ from calque.types import Bitext, WordPairs
 def shown(source: str, target: str, links: list[tuple[int, int]], width: int = 100) -> list[str]:
     text = Bitext.of(("en", "zh"), [source.split()], [target.split()])
     pairs = WordPairs.of(text, [0] * len(links), *zip(*links, strict=True))
-    return render(draw(pairs, 0, width)).plain.split("\n")
+    return draw(pairs, 0, width).split("\n")
 
 
 def test_wide_characters_line_up() -> None:

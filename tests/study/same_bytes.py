@@ -36,7 +36,7 @@ weak.batch = 4
 
 [measure.words]
 include_seen = true
-rounds = 5
+rounds = 10
 
 [transfer]
 epochs = 1
@@ -47,7 +47,7 @@ train.en = "world:tasks/pos/en.train.tsv"
 test.near = "world:tasks/pos/near.test.tsv"
 
 [compare]
-rounds = 5
+rounds = 10
 """  # noqa: E501
 
 #: All methods' kinds and all measures, several tasks, two languages and two seeds.

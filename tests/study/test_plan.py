@@ -97,7 +97,7 @@ def test_whatever_file_is_named_is_part_of_a_key(tmp_path: Path) -> None:
 
 
 def places() -> Iterator[tuple[type[Any], str]]:
-    return ((kind, name) for kind in set(RECIPES.values()) for name in kind.places)
+    return ((kind, name) for kind in dict.fromkeys(RECIPES.values()) for name in sorted(kind.places))
 
 
 @pytest.mark.parametrize(("kind", "name"), places())

@@ -21,7 +21,7 @@ from calque.report.page import write_page
 from calque.report.study.reading import DONE, read_study
 from calque.study import check_study, plan_study, prune_study, study
 from calque.study.cells import Cell
-from calque.study.folder import heal
+from calque.study.folder import claim, heal
 from calque.study.folder import results as study_results
 from calque.study.plan import Plan
 from calque.study.recipe import Mistakes, load_study
@@ -293,6 +293,41 @@ def test_cells_of_earlier_settings_are_removed_when_asked(recipe: Path, done: Pa
     assert not before & set(study(recipe, out=out, changes=fewer).computed), "what is named was left"
     with pytest.raises(BadSetting, match="no study here"):
         prune_study(recipe, out=tmp_path / "nowhere")
+
+
+def test_only_cells_are_removed(recipe: Path, done: Path, tmp_path: Path) -> None:
+    out = tmp_path / "study"
+    shutil.copytree(done, out)
+    for name in ("thesis", "notes-2024", "align-000000000000"):
+        (out / "cells" / name).mkdir()
+    (out / "failures").mkdir(exist_ok=True)
+    (out / "failures" / "mine.txt").touch()
+    assert [one.key for one in prune_study(recipe, out=out)] == ["align-000000000000"]
+    assert (out / "cells" / "thesis").is_dir() and (out / "failures" / "mine.txt").is_file()
+
+
+@pytest.mark.parametrize("theirs", ["cells/stem/data.csv", "cells/data.csv", "cells/align-000000000000", "x"])
+def test_a_folder_of_something_else_is_left_alone(theirs: str, recipe: Path, tmp_path: Path) -> None:
+    (tmp_path / "cells").mkdir()
+    (tmp_path / theirs).parent.mkdir(exist_ok=True)
+    (tmp_path / theirs).write_text("theirs")
+    if theirs.endswith("0"):
+        (tmp_path / "analysis.ipynb").touch()
+    before = sorted(tmp_path.rglob("*"))
+    for run in (study, prune_study):
+        with pytest.raises(BadSetting, match="is not a study of calque"):
+            run(recipe, out=tmp_path)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_what_a_killed_study_left_is_its_own(tmp_path: Path) -> None:
+    (tmp_path / "cells" / ".align-000000000000.training").mkdir(parents=True)
+    (tmp_path / "cells" / "align-000000000000").mkdir()
+    for name in ("recipe.toml", ".study.json.ab12cd34.partial", "report.html"):
+        (tmp_path / name).touch()
+    before = sorted(tmp_path.rglob("*"))
+    claim(tmp_path)
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_a_study_that_failed_in_part_keeps_what_its_page_rests_on(recipe: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import torch
 
 from calque.errors import BadInput, BadSetting, TrainingStopped
 from calque.progress import shown
-from calque.training.checkpoint import checkpoints
+from calque.training.checkpoint import Position, checkpoints, load_optimiser, save_checkpoint
 from calque.training.crew import Crew
 from calque.training.loop import HISTORY, Taken, TrainLog, TrainOptions, train
 from calque.training.schedule import Schedule, rate, warmup_steps
@@ -136,6 +136,31 @@ def test_a_loss_that_is_not_finite_stops_with_the_last_good_checkpoint(tmp_path:
 def test_a_watched_figure_past_its_bound_stops(tmp_path: Path) -> None:
     with pytest.raises(TrainingStopped, match=r"count is \d+\.\d+, above 14"):
         fit(Line(), tmp_path, bounds={"count": 14.0})
+
+
+def test_a_stopped_training_remembers_what_it_watched(tmp_path: Path) -> None:
+    told = r"stopped at step 25: count is 14\.5"
+    with pytest.raises(TrainingStopped, match=told):
+        fit(Line(), tmp_path / "whole", bounds={"count": 14.0})
+    cut = Line()
+    cut.fail_at = 22
+    with pytest.raises(KeyboardInterrupt):
+        fit(cut, tmp_path / "cut", bounds={"count": 14.0})
+    with pytest.raises(TrainingStopped, match=told):
+        fit(Line(), tmp_path / "cut", resume=True, bounds={"count": 14.0})
+
+
+def test_moments_go_where_the_weights_are(tmp_path: Path) -> None:
+    """Fused optimisers want the count of steps there, too; here `meta` is the other device."""
+    here = torch.nn.Parameter(torch.ones(2))
+    optimiser = torch.optim.AdamW([here], fused=True)
+    here.sum().backward()
+    optimiser.step()
+    made = save_checkpoint(tmp_path, Position(step=1), {"w": here}, optimiser, {})
+    there = torch.nn.Parameter(torch.ones(2, device="meta"))
+    other = torch.optim.AdamW([there])
+    load_optimiser(made, {"w": there}, other)
+    assert {value.device.type for value in other.state[there].values()} == {"meta"}
 
 
 def test_a_term_without_a_graph_moves_the_weights(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import traceback
 
@@ -28,6 +29,9 @@ _LESS = "give it less: fewer sentences, layers or encoders, a smaller batch; or 
 
 def main() -> None:
     """Run the command line; a person's mistake ends with a message and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):  # an output in another encoding than UTF-8 lacks some characters
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
     try:
         app(prog_name="calque")
     except Exception as error:

@@ -7,7 +7,10 @@ from typing import Any
 
 import typer
 from rich.console import Console
+from rich.text import Text
 from typer.core import TyperCommand, TyperGroup
+
+from calque.errors import printable
 
 #: What each verb's help ends with: one story in this order, from an empty folder on. A test types all of it.
 EXAMPLES: dict[str, tuple[str, ...]] = {
@@ -43,7 +46,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "measure sentences": (
         "calque measure sentences --encoder world/encoder --encoder aligned \\\n"
         "    --pairs links/test --out retrieved",
-        "calque measure sentences --encoder aligned --similarity margin \\\n"
+        "calque measure sentences --encoder world/encoder --similarity margin \\\n"
         "    --text en,far=world/text/en-far.tsv --limit 300 --out margin",
     ),
     "measure projection": (
@@ -189,7 +192,15 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "dtype": ("float32", "float16", "bfloat16"),
 }  # fmt: skip
 
-screen = Console()
+
+class Screen(Console):
+    """Text that comes from data shows no more than itself."""
+
+    def render_str(self, text: str, **style: Any) -> Text:
+        return super().render_str(printable(text), **style)
+
+
+screen = Screen()
 
 
 # Panels of a verb's help; an option that names none is in the first, `--help` in the last.

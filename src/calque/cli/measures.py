@@ -98,6 +98,9 @@ def measure_sentences_command(
     layers: Layers = "all",
     similarity: SimilarityName = "cosine",
     radius_k: Annotated[int, typer.Option(help="Neighbours of CSLS and margin.")] = 10,
+    include_seen: Annotated[
+        bool, typer.Option("--include-seen", help="Keep sentence pairs seen in training, as a breakdown.")
+    ] = False,
     rounds: Rounds = 1000,
     limit: Limit = None,
     words: Words = False,

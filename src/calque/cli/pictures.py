@@ -120,7 +120,7 @@ def measure_all_command(
     """Words, lexicon, sentences, CKA, distances and projection, one after the other, for one page."""
     from calque.pipeline import measure_all
 
-    def told(line: str) -> None:
+    def say(line: str) -> None:
         tell(job.quiet or job.as_json, False, {}, line)
 
     with job.showing():
@@ -128,15 +128,19 @@ def measure_all_command(
             encoders,
             pairs,
             dictionary=dictionary or (),
-            tell=told,
+            tell=say,
             **job.how,
             **job.settings("encoders", "pairs", "dictionary"),
         )
-    if job.quiet:
-        return
-    from calque.report.collect import collect
-    from calque.report.tables import verdict_line
+    if not job.quiet:
+        from calque.report.collect import collect
+        from calque.report.tables import verdict_line
 
-    verdicts = {name: verdict_line(collect(one.folder)) for name, one in run.runs.items()}
-    record = {"folder": run.folder, "verdicts": verdicts, "failed": run.failed}
-    tell(False, job.as_json, record, "", *verdicts.values(), f"`calque report {out}` shows all on one page")
+        verdicts = {name: verdict_line(collect(one.folder)) for name, one in run.runs.items()}
+        record = {"folder": run.folder, "verdicts": verdicts, "failed": run.failed}
+        told = f"`calque report {out}` shows all on one page"
+        tell(False, job.as_json, record, "", *verdicts.values(), told)
+    if run.failed:
+        if job.quiet:
+            typer.echo("\n".join(f"{name} not done: {why}" for name, why in run.failed.items()), err=True)
+        raise typer.Exit(1)

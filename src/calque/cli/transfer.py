@@ -75,7 +75,13 @@ def transfer_command(
     regime: Annotated[
         str, choice("regime", "Train encoder and head, or a head over kept vectors")
     ] = "finetune",
-    seeds: Annotated[int, typer.Option(help="How many trainings, with seeds from 0 on.")] = 5,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            help="How many trainings, with seeds from 0 on: 5; 1 of a model that is only tested.",
+            show_default=False,
+        ),
+    ] = None,
     seed_list: Annotated[
         str | None, typer.Option("--seed-list", metavar="<seeds>", help="Which seeds, such as 3,7,11.")
     ] = None,

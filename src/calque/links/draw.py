@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rich.cells import cell_len
-from rich.markup import escape
 
 from calque.errors import BadSetting
 from calque.types import WordPairs
@@ -16,7 +15,7 @@ _GAP = 2
 def draw(pairs: WordPairs, sentence: int, width: int = 100) -> str:
     """Source words, the target words linked to each beneath it; target words without a link come last.
 
-    The text is escaped for rich. Wide characters count two columns.
+    Wide characters count two columns.
 
     >>> from calque.types import Bitext
     >>> text = Bitext.of(("en", "de"), [["the", "red", "house", "there"]], [["das", "rote", "Haus", "!"]])
@@ -33,7 +32,7 @@ def draw(pairs: WordPairs, sentence: int, width: int = 100) -> str:
         sizes = [max(map(cell_len, column)) + _GAP for column in block]
         for side, language in enumerate(pairs.languages):
             words = [_padded(column[side], size) for column, size in zip(block, sizes, strict=True)]
-            lines.append(escape((_padded(language, label) + "".join(words)).rstrip()))
+            lines.append((_padded(language, label) + "".join(words)).rstrip())
     return "\n".join(lines)
 
 

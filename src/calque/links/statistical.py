@@ -13,7 +13,6 @@ and each direction is written down when it has been trained and read back withou
 from __future__ import annotations
 
 import platform
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
@@ -27,6 +26,7 @@ from calque.documents import shaped
 from calque.errors import BadInput, BadSetting
 from calque.files import atomic_directory, check_sealed, read_json, seal, write_json
 from calque.links.symmetrise import Symmetrisation, symmetrise
+from calque.locks import scratch
 from calque.progress import bar
 from calque.recipe import Choice
 from calque.types import Bitext, Doubles, Ints, Longs, Sentences, WordIndex, WordPairs
@@ -271,8 +271,7 @@ def _train(settings: StatisticalLinker, given: Sentences, made: Sentences) -> tu
 
     Shape of the links: (words of `made`,). Only eflomal's are worth having.
     """
-    with tempfile.TemporaryDirectory(prefix="calque-") as name:
-        folder = Path(name)
+    with scratch() as folder:
         ended = _train_into(folder, settings, given, made)
         return _load(folder, "model", settings.model), ended
 

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -24,8 +24,10 @@ from calque.encoders.open import open_encoder
 from calque.errors import BadInput, BadSetting, CalqueError
 from calque.files import file_digest, is_done, read_json, run_folder, text_digest, write_json
 from calque.locks import locked
+from calque.pipeline.inputs import check_not_read, named_files
 from calque.progress import say
 from calque.recipe import Device, Dtype, Recipe
+from calque.text.lines import refuse_pipe
 from calque.training.checkpoint import checkpoints
 from calque.training.crew import first_process
 from calque.training.loop import HISTORY, TENSORBOARD
@@ -33,6 +35,8 @@ from calque.types import Encoder, WordPairs
 
 #: Says in a folder of checkpoints whose they are.
 MARKER = "recipe.json"
+#: Fewer rounds of a bootstrap or a randomisation make no interval, and no p-value.
+FEWEST_ROUNDS = 10
 PACKAGES = ("numpy", "scipy", "torch", "transformers", "tokenizers", "sil-thot", "sacremoses")
 
 
@@ -73,6 +77,7 @@ class Running:
 @contextmanager
 def running(recipe: Recipe, out: Path, *, overwrite: bool = False) -> Iterator[Running]:
     """A run folder that appears whole, with its recipe, environment and cost, or not at all."""
+    check_not_read(out, named_files(recipe))
     with (
         circumstances() as met,
         run_folder(out, recipe.digest(), recipe.verb, overwrite=overwrite) as folder,
@@ -88,6 +93,7 @@ def running(recipe: Recipe, out: Path, *, overwrite: bool = False) -> Iterator[R
 def is_trained(out: Path, recipe: Recipe, *, overwrite: bool) -> bool:
     """Whether this training stands; what a kill just after its end left beside it goes."""
     if not is_done(out, recipe.digest(), overwrite=overwrite):
+        check_not_read(out, named_files(recipe))
         return False
     for ending in (".training", ".parts"):
         work = out.parent / f".{out.name}{ending}"
@@ -122,7 +128,8 @@ def training_folder(out: Path, recipe: Recipe, *, resume: bool, overwrite: bool)
 def _prepare(work: Path, recipe: Recipe, *, resume: bool, overwrite: bool) -> None:
     """See to it that the checkpoints in a folder are of this very recipe, or that there are none."""
     marker = work / MARKER
-    if checkpoints(work) and not overwrite:
+    # Without its marker it was being removed already.
+    if checkpoints(work) and marker.is_file() and not overwrite:
         if read_json(marker).get("digest") != recipe.digest():
             raise BadSetting(
                 "an unfinished training of another recipe lies here",
@@ -222,6 +229,7 @@ def input_digests(paths: Sequence[str | Path]) -> dict[str, str]:
         elif path.is_file():
             found[f"{number}"] = file_digest(path)
         else:
+            refuse_pipe(path)
             raise BadInput("is a folder, not a file" if path.is_dir() else "no such file", where=path)
     return found
 
@@ -232,10 +240,7 @@ def open_for(
     """An encoder by name, with the vector cache under its maps, in a space where both languages meet."""
     encoder = open_encoder(spec, options)
     if isinstance(encoder, AlignedEncoder):
-        inner = CachedEncoder(encoder.inner) if cached else encoder.inner
-        aligned = AlignedEncoder(
-            inner, encoder.maps, encoder.space, encoder.pooling, encoder.seen, encoder.about
-        )
+        aligned = replace(encoder, inner=CachedEncoder(encoder.inner)) if cached else encoder
         return aligned if languages is None else aligned.meeting(languages)
     return CachedEncoder(encoder) if cached else encoder
 

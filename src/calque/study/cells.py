@@ -21,6 +21,7 @@ from calque.files import file_digest, text_digest
 
 #: Where cells lie in the folder of a study.
 CELLS = "cells"
+_KEY = re.compile(r"[a-z]+(-[a-z]+)*-[0-9a-f]{12}")
 _FILE, _CELL = re.compile(r"file://([^,]*)"), re.compile(r"cell://([^/,]+)")
 
 
@@ -51,6 +52,15 @@ def needed(text: str) -> list[str]:
 def with_paths(text: str) -> str:
     """A text with the paths of files in place of what stands for them."""
     return _FILE.sub(lambda found: unquote(found[1], errors="surrogateescape"), text)
+
+
+def is_key(name: str) -> bool:
+    """Whether a name is shaped like that of a cell.
+
+    >>> is_key("measure-words-0123456789ab"), is_key("thesis")
+    (True, False)
+    """
+    return _KEY.fullmatch(name) is not None
 
 
 @dataclass(frozen=True)

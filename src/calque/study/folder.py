@@ -16,14 +16,19 @@ from calque.errors import BadInput, BadSetting, CalqueError
 from calque.files import FINISHED, RESULTS, SUMS, checksum, read_json, write_json
 from calque.locks import remove_at_once
 from calque.progress import say
-from calque.study.cells import CELLS, Cell
-from calque.study.recipe import STUDY
+from calque.report.page import PAGE
+from calque.study.cells import CELLS, Cell, is_key
+from calque.study.recipe import RECIPE, STUDY
 from calque.study.workers import FAILURES
 
 #: Verbs whose results are figures of the study; what they rest on has its own folder.
 TOLD = ("measure", "transfer", "compare", "pretrain", "extend", "link")
 #: What a training that was cut off leaves in `.KEY.training`, and a task in `.KEY.parts`.
 _UNFINISHED = re.compile(r"\.(training|parts)$")
+#: What a study writes into its folder.
+WRITTEN = frozenset(
+    {CELLS, FAILURES, RECIPE, STUDY, RESULTS, FINISHED, PAGE, "environment.json", "cost.json"}
+)
 #: Verbs that make an encoder, whose results name it by its size: the study has a name for it.
 MAKING = ("pretrain", "extend")
 
@@ -36,9 +41,23 @@ def threads_of(folder: Path, keys: Iterable[str]) -> list[int]:
 
 def claim(folder: Path) -> None:
     """Take a new or empty folder, or that of a study; one with anything else in it is refused."""
-    if folder.exists() and not (folder / CELLS).is_dir() and (folder.is_file() or any(folder.iterdir())):
-        raise BadSetting("exists and is not a study of calque", where=folder, remedy="choose another --out")
+    check_ours(folder)
     (folder / CELLS).mkdir(parents=True, exist_ok=True)
+
+
+def check_ours(folder: Path) -> None:
+    """Refuse a folder that has what no study writes, and no record of one."""
+    if folder.exists() and not (folder / STUDY).is_file() and (folder.is_file() or _has_more(folder)):
+        raise BadSetting("exists and is not a study of calque", where=folder, remedy="choose another --out")
+
+
+def _has_more(folder: Path) -> bool:
+    """Whether something lies here that no study writes; what a killed one was writing is hidden."""
+    hidden = tuple(f".{name}." for name in WRITTEN)
+    if any(one.name not in WRITTEN and not one.name.startswith(hidden) for one in folder.iterdir()):
+        return True
+    cells = folder / CELLS
+    return cells.exists() and not all(is_key(one.name) or one.name[0] == "." for one in cells.iterdir())
 
 
 def standing(folder: Path, keys: Iterable[str]) -> frozenset[str]:
@@ -156,7 +175,8 @@ class Left:
 def unwanted(folder: Path, wanted: Container[str]) -> list[Left]:
     """The cells that lie here and are not wanted, and what is left of their trainings."""
     names = {path: _UNFINISHED.sub("", path.name.strip(".")) for path in (folder / CELLS).iterdir()}
-    found = sorted(path for path, key in names.items() if path.is_dir() and key not in wanted)
+    left = (path for path, key in names.items() if is_key(key) and key not in wanted)
+    found = sorted(path for path in left if path.is_dir())
     links = Counter[int]()
     return [Left(path.name, _freed(path, links)) for path in found]
 
@@ -166,7 +186,7 @@ def prune(folder: Path, wanted: Container[str]) -> None:
     for one in unwanted(folder, wanted):
         remove_at_once(folder / CELLS / one.key)
     for path in (folder / FAILURES).glob("*.txt"):
-        if path.stem not in wanted:
+        if is_key(path.stem) and path.stem not in wanted:
             path.unlink()
 
 

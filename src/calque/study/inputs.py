@@ -13,6 +13,7 @@ from calque.encoders.bundled import BUNDLED
 from calque.encoders.hub import may_be_on_hub
 from calque.encoders.specs import VECTORS, is_by_language
 from calque.errors import CalqueError
+from calque.pipeline.inputs import ON_HUB, is_there, split_files
 from calque.presets import Verb, load_preset
 from calque.recipe import Recipe, suggestion
 from calque.study.cells import each_text, file_reference, is_reference, with_paths
@@ -20,8 +21,6 @@ from calque.study.recipe import LoadedStudy
 
 #: Verbs that have presets.
 _WITH_PRESETS: Mapping[str, Verb] = {"align": "align", "transfer": "transfer", "pretrain": "pretrain"}
-#: Settings that name what may also be on a hub.
-ON_HUB = ("encoder", "model", "original")
 #: Settings that name a preset.
 PRESETS = ("preset", "continual_preset")
 
@@ -94,13 +93,8 @@ class Inputs:
         """A file; or files of languages: `en=FILE`, `en,de=FILE`, `en=FILE,de=FILE`."""
         if is_reference(text) or self.has(text):
             return self.file(text, where)
-        parts = text.split(",")
-        found = []
-        for place, part in enumerate(parts):
-            codes, told, path = part.rpartition("=")
-            is_code = not told and any("=" in later for later in parts[place:])
-            found.append(part if is_code else f"{codes}{told}{self.file(path, where)}")
-        return ",".join(found)
+        parts = split_files(text)
+        return ",".join(before + ("" if path is None else self.file(path, where)) for before, path in parts)
 
     def located(self, kind: type[Recipe], settings: Mapping[str, Any], where: str) -> dict[str, Any]:
         """Settings of a verb with all files in them looked up: its recipe says which settings are files."""
@@ -138,11 +132,3 @@ class Inputs:
         if out:
             self.mistakes.append(f"{where}: {name} leads out of its folder; give the file's own path")
         return out
-
-
-def is_there(path: Path) -> bool:
-    """Whether there is such a file; a name that none can have is none."""
-    try:
-        return path.exists()
-    except (OSError, ValueError):
-        return False

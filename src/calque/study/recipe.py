@@ -36,7 +36,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from calque.documents import decoded, parse_toml, read_text
 from calque.errors import BadInput, BadSetting
 from calque.files import read_json
-from calque.recipe import mistakes, odd_numbers, suggestion
+from calque.recipe import mistakes, odd_values, suggestion
 
 #: What a study is, in its folder: groups, cells, and where its recipe came from; and the recipe.
 STUDY, RECIPE = "study.json", "recipe.toml"
@@ -229,7 +229,7 @@ class Mistakes(BadInput):
 
 def built(held: Mapping[str, Any], origin: str) -> StudyRecipe:
     """The study of a TOML file, or every mistake in its shape, a line each."""
-    if odd := list(odd_numbers(held)):
+    if odd := list(odd_values(held)):
         raise Mistakes(odd, origin)
     try:
         recipe = StudyRecipe(**held)

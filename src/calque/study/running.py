@@ -21,6 +21,7 @@ from calque.study.checking import ready
 from calque.study.folder import (
     Left,
     Spent,
+    check_ours,
     claim,
     cost,
     failed_before,
@@ -73,6 +74,7 @@ def prune_study(
     plan, folder = ready(loaded), Path(out or default_folder(loaded, smoke=smoke))
     if not (folder / CELLS).is_dir():
         raise BadSetting("no study here", where=folder, remedy="give its --out")
+    check_ours(folder)
     with locked(folder, "this study"):
         sweep_all(folder / CELLS)
         # What stands may have been planned without the cells that failed.

@@ -202,8 +202,11 @@ class Processes:
         started = [one for one, _ in self.idle] + [one for one, _, _ in self.busy.values()]
         for process in started:
             process.terminate()
+        limit = time.monotonic() + PATIENCE
         for process in started:
-            process.join(PATIENCE)
+            process.join(max(0.0, limit - time.monotonic()))
+        for process in started:  # in the midst of what hears no signal; the next run sweeps up
+            process.kill()
 
 
 @contextmanager

@@ -126,9 +126,8 @@ def load_optimiser(
     for name, parameter in parameters.items():
         begin = f"{name}//"
         mine = {key.removeprefix(begin): value for key, value in held.items() if key.startswith(begin)}
-        optimiser.state[parameter] = {
-            key: value if value.ndim == 0 else value.to(parameter.device) for key, value in mine.items()
-        }
+        # Fused optimisers want the count of steps on the device, too.
+        optimiser.state[parameter] = {key: value.to(parameter.device) for key, value in mine.items()}
 
 
 def load_tensors(path: Path) -> dict[str, torch.Tensor]:

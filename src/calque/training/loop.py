@@ -242,6 +242,8 @@ class _Trainer:
             self._resume()
         total = self._total()
         history = self._history()
+        for record in history[-PATIENCE:]:
+            self._watch(record["watched"])
         if history and history[-1].get(PORTIONS, 1) > 1:
             self._read_in(history[-1][PORTIONS])
         writer = self._tensorboard()
@@ -386,12 +388,15 @@ class _Trainer:
         if wrong:
             self._stop(f"the loss {wrong[0]} is not finite", "a lower learning rate, or a longer warm-up")
 
+    def _watch(self, watched: Mapping[str, float]) -> None:
+        """Note the figures of a step that have a bound."""
+        for name in self.options.bounds.keys() & watched:
+            self.recent.setdefault(name, deque(maxlen=PATIENCE)).append(watched[name])
+
     def _check_bounds(self, watched: Mapping[str, float]) -> None:
-        for name, bound in self.options.bounds.items():
-            if name not in watched:
-                continue
-            recent = self.recent.setdefault(name, deque(maxlen=PATIENCE))
-            recent.append(watched[name])
+        self._watch(watched)
+        for name, recent in self.recent.items():
+            bound = self.options.bounds[name]
             mean = sum(recent) / len(recent)
             if len(recent) == PATIENCE and mean > bound:
                 self._stop(
@@ -484,8 +489,6 @@ class _Trainer:
     def _history(self) -> list[dict[str, Any]]:
         """Records of the steps done before, as they were written; later ones are struck out."""
         path = self.folder / HISTORY
-        if self.crew.rank != 0:
-            return []
         try:
             lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
             kept = lines[: self.position.step]
@@ -493,7 +496,8 @@ class _Trainer:
         except ValueError as error:
             told, remedy = f"is damaged: {error}", f"remove {self.folder} to start anew"
             raise BadInput(told, where=path, remedy=remedy) from None
-        write_text(path, "".join(f"{line}\n" for line in kept))
+        if self.crew.rank == 0:
+            write_text(path, "".join(f"{line}\n" for line in kept))
         return records
 
     def _write(self, record: Mapping[str, Any], writer: Any) -> None:

@@ -20,6 +20,7 @@ from calque.pipeline.measuring.lexicon import measure_lexicon
 from calque.pipeline.measuring.projection import measure_projection
 from calque.pipeline.measuring.sentences import measure_sentences
 from calque.pipeline.measuring.words import measure_words
+from calque.pipeline.runs import input_digests
 
 #: Is told what became of each measure, in one line.
 Tell: TypeAlias = Callable[[str], None]
@@ -70,6 +71,7 @@ def measure_all(
         raise BadSetting("holds a run of its own", where=folder, remedy="choose another --out")
     for path in recipe.pairs:
         load_any_pairs(Path(path), recipe.limit)
+    input_digests(recipe.dictionary)  # all of them are there
     held = recipe.opened(device)  # so that every measure finds them in use, and none reads them again
     recipe.chosen_layers(held)
     runs: dict[str, MeasureRun] = {}
@@ -107,7 +109,7 @@ def _steps(recipe: WholeRecipe) -> dict[str, Callable[..., MeasureRun]]:
     return {
         "words": step(measure_words, pairs, **by_layer, **of_words, **seen),
         **({"lexicon": lexicon} if recipe.dictionary else {}),
-        "sentences": step(measure_sentences, pairs, **by_layer),
+        "sentences": step(measure_sentences, pairs, **by_layer, **seen),
         "cka": step(measure_cka, pairs, **by_layer),
         "distances": step(measure_distances, pairs, **by_layer, **of_words),
         "projection": step(measure_projection, pairs, **shared, **of_words),
