@@ -196,6 +196,18 @@ def test_collapse_stops_with_the_last_good_encoder(bert: Path, links: Path, tmp_
     assert isinstance(kept, AlignedEncoder) and np.isfinite(apart(kept, links / "test"))
 
 
+def test_what_somebody_keeps_under_the_name_of_the_last_good_one_stays(
+    bert: Path, links: Path, tmp_path: Path
+) -> None:
+    mine = tmp_path / "out.last-good" / "notes.txt"
+    mine.parent.mkdir()
+    mine.write_text("years of work")
+    settings = SMALL | {"steps": 300, "regulariser": "none", "max_unrelated": 0.99}
+    with pytest.raises(TrainingStopped, match="collapsed"):
+        align(str(bert), links / "train", out=tmp_path / "out", method="l2", **settings)
+    assert [path.name for path in mine.parent.iterdir()] == [mine.name]
+
+
 def test_an_encoder_that_has_all_words_in_one_place_is_not_taken_for_collapsed(
     links: Path, tmp_path: Path
 ) -> None:

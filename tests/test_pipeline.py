@@ -1,5 +1,6 @@
 """The verbs as functions, on small Hugging Face encoders with random weights."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -8,9 +9,22 @@ import pytest
 from calque.encoders.aligned import AlignedEncoder
 from calque.encoders.encoder import HuggingFaceEncoder
 from calque.encoders.open import open_encoder
-from calque.errors import BadSetting
+from calque.errors import BadInput, BadSetting
 from calque.geometry.solvers import Method
-from calque.pipeline import align, encode, link, measure_words
+from calque.pipeline import (
+    AlignRecipe,
+    CorrelationRecipe,
+    TransferRecipe,
+    WordsRecipe,
+    align,
+    encode,
+    export,
+    link,
+    measure_sentences,
+    measure_words,
+)
+from calque.pipeline.inputs import check_not_read, named_files
+from calque.recipe import Recipe
 from calque.store import load_pairs
 from calque.types import Sentences
 
@@ -43,6 +57,28 @@ def test_subwords_are_linked_and_learned_from(corpus: Path, bert: Path, tmp_path
     assert any(word.startswith("##") for word in pairs.bitext.target.vocabulary)
     aligned = align(str(bert), tmp_path / "links" / "train", out=tmp_path / "a", layers="2")
     assert aligned.about["coverage"]["en-de"]["used"] == len(pairs)
+    words = set(load_pairs(corpus / "links" / "train").bitext.source.vocabulary)
+    seen = aligned.seen_by(("en", "de"))
+    known = {"[UNK]", "isn", "'", "t"} | words | {word.lower() for word in words}
+    assert {a for a, _ in seen} <= known, "pieces are words again"
+    assert not any("##" in word for pair in seen for word in pair)
+
+
+def test_sentences_that_were_learned_from_are_not_asked(corpus: Path, bert: Path, tmp_path: Path) -> None:
+    train, test = corpus / "links" / "train", corpus / "links" / "test"
+    settings = {"layers": "3", "rounds": 50}
+    for supervision in ("sentences", "words"):
+        folder = tmp_path / supervision
+        align(str(bert), train, out=folder, supervision=supervision, method="least-squares", shrink=0.1)
+        with pytest.raises(BadInput, match="40 of 40 sentence pairs were seen in training: 0 left"):
+            measure_sentences([bert, folder], train, out=tmp_path / "x", **settings)
+    kept = measure_sentences(
+        [bert, tmp_path / "sentences"], train, out=tmp_path / "kept", include_seen=True, **settings
+    )
+    assert kept.counts["sentences seen in training"] == 40
+    assert any(result.group == ("seen", "seen") for result in kept.results)
+    fresh = measure_sentences([bert, tmp_path / "sentences"], test, out=tmp_path / "fresh", **settings)
+    assert "sentences seen in training" not in fresh.counts
 
 
 @pytest.mark.parametrize("method", list(Method))
@@ -156,6 +192,60 @@ def test_encoded_chunks_are_what_one_call_gives(
         assert np.allclose(whole.layer(layer), parts.layer(layer), atol=1e-5)
     rows = (tmp_path / "parts" / "words.tsv").read_text(encoding="utf-8").splitlines()
     assert rows[1] == "1\t1\tthe" and rows[4] == "3\t1\ton" and len(rows) == 11
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        TransferRecipe(task="ner", test=["en=run/a.tsv"]),
+        TransferRecipe(task="ner", test=["en=run/a,b=c.tsv"]),
+        TransferRecipe(task="ner", mixed=["de=x,en=run/a.tsv"]),
+        TransferRecipe(task="ner", original="run"),
+        AlignRecipe(encoder="en=x, far=run/a.tsv"),
+        AlignRecipe(encoder="x", text=["en,far=run/a.tsv"]),
+        AlignRecipe(encoder="linked"),
+    ],
+)
+def test_a_folder_that_holds_what_is_read_is_known(
+    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("run", "run-2", "en"):
+        Path(name).mkdir()
+    for name in ("a.tsv", "a,b=c.tsv"):
+        Path("run", name).touch()
+    Path("linked").symlink_to("run")
+    with pytest.raises(BadSetting, match="holds what is read"):
+        check_not_read(tmp_path / "run", named_files(recipe))
+    for free in ("run-2", "en", "run/inside"):
+        check_not_read(Path(free), named_files(recipe))
+
+
+def test_what_is_read_is_not_replaced(corpus: Path, bert: Path, tmp_path: Path) -> None:
+    shutil.copytree(corpus, tmp_path / "corpus")
+    shutil.copytree(bert, tmp_path / "w" / "encoder")
+    encoder, text = str(tmp_path / "w" / "encoder"), tmp_path / "text.en"
+    text.write_text("the cat\n", encoding="utf-8")
+    for folder in ("w", "corpus"):
+        (tmp_path / folder / "finished.json").write_text("{}", encoding="utf-8")
+    given = {"overwrite": True}
+    with pytest.raises(BadSetting, match=rf"w: holds what is read: {encoder} \(choose another --out\)"):
+        encode(encoder, text, "en", out=tmp_path / "w", **given)
+    with pytest.raises(BadSetting, match="holds what is read"):
+        export(encoder, out=encoder, **given)
+    with pytest.raises(BadSetting, match="holds what is read"):
+        align(str(bert), tmp_path / "corpus" / "links" / "train", out=tmp_path / "corpus", **given)
+    assert (tmp_path / "w" / "encoder" / "config.json").is_file()
+    assert (tmp_path / "corpus" / "links" / "test").is_dir()
+    first = encode(encoder, text, "en", out=tmp_path / "w" / "vectors")
+    assert encode(encoder, text, "en", out=tmp_path / "w" / "vectors", **given).layers == first.layers
+
+
+def test_rounds_that_make_no_interval_are_refused() -> None:
+    for kind, given in ((WordsRecipe, {"encoders": ["x"]}), (CorrelationRecipe, {"run_x": "x"})):
+        assert kind.build(**given, rounds=10)
+        with pytest.raises(BadSetting, match=r"rounds: should be at least 10 \(given: 9\)"):
+            kind.build(**given, rounds=9)
 
 
 def test_links_are_the_same_whether_the_linker_is_kept_or_not(tmp_path: Path) -> None:

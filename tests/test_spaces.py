@@ -218,6 +218,7 @@ def test_correlation_over_layers(runs: tuple[Path, Path], tmp_path: Path) -> Non
     assert {point["group"] for point in scatter["points"]} == {"a", "b"}
     assert [figure["name"] for figure in scatter["figures"]] == ["pearson", "spearman"]
     assert scatter["figures"][0]["count"] == 26 and scatter["title"].endswith("over layers, English–German")
+    assert all("descriptive only: layers are not independent" in r.note for r in run.results)
     assert report(tmp_path / "r").is_file()
     again = measure_correlation(*runs, x="cka", y="accuracy", out=tmp_path / "r", rounds=500)
     assert again.results == run.results, "a figure may be called by any name that tells it apart"
@@ -247,6 +248,9 @@ def test_correlation_over_languages(tmp_path: Path) -> None:
     found = one(run.results, encoder="b", metric="pearson")
     assert found.value == pytest.approx(scipy.stats.pearsonr(x[1], y[1]).statistic), "the mean of the seeds"
     assert found.languages == ("en", "mul") and found.count == 5 and "only 5 points" in found.note
+    assert "descriptive" not in found.note, "languages are points of their own"
+    pooled = one(run.results, encoder="all encoders", metric="pearson")
+    assert "descriptive only: points of several encoders are not independent" in pooled.note
     (scatter,) = read_json(tmp_path / "r" / "artifacts" / "scatters.json")
     assert [point["label"] for point in scatter["points"][:5]] == codes
     assert scatter["title"].endswith(" over languages"), "no code for several languages"
@@ -296,6 +300,7 @@ def test_correlation_is_printed_for_people_and_programs(
 ) -> None:
     told = calque("correlation", *runs, "--rounds", 100, "--out", tmp_path / "r")
     assert "all encoders" in told and "Spearman" in told and "written" in told
+    assert "descriptive only" in told
     record = json.loads(calque("correlation", *runs, "--rounds", 100, "--out", tmp_path / "r", "--json"))
     assert len(record["results"]) == 6 and record["counts"] == {"points": 26}
     assert calque("correlation", *runs, "--rounds", 100, "--out", tmp_path / "r", "--quiet") == ""

@@ -1,16 +1,18 @@
 """Linear alignment: planted maps are recovered, for one language and several, in either direction."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from calque.align.linear import LinearAligner, folds_of
+from calque.align.linear import LinearAligner, Spool, folds_of
 from calque.align.sources import DictionaryAnchors, LinkedWords, SentencePairs, Together, linked
 from calque.encoders.wordtypes import Types
 from calque.errors import BadInput, BadSetting
 from calque.geometry.shrinkage import SHRINKS
 from calque.geometry.solvers import Method, SolverOptions
 from calque.text.dictionaries import Dictionary
-from calque.types import Encoder, MapKey, Matrix, WordPairs
+from calque.types import Encoder, MapKey, Matrix, PairBlock, WordPairs
 from planted import PlantedEncoder, planted
 
 
@@ -157,6 +159,14 @@ def test_one_pass_over_the_text_for_closed_forms() -> None:
     encoder.calls.clear()
     LinearAligner(Method.ITERATIVE_NORMALISATION).fit(encoder, [LinkedWords(pairs["xx"])], (0, 1, 2))
     assert encoder.calls == ["en", "xx"], "several passes go over the spool, not the encoder"
+
+
+def test_what_is_too_large_for_half_precision_is_spooled_as_it_is(tmp_path: Path) -> None:
+    small, large = (np.full((1, 3, 2), value, np.float32) for value in (0.1, 1e5))
+    blocks = [PairBlock(("en", "xx"), one, one, np.arange(3)) for one in (small, large)]
+    first, second = Spool(tmp_path / "spool", iter(blocks)).stream(0)()
+    assert np.array_equal(first[0], small[0].astype(np.float16))
+    assert np.array_equal(second[1], large[0])
 
 
 def test_linked_tokens_choose_words_specials_or_both() -> None:

@@ -1,5 +1,7 @@
 """Aligned encoders: maps are applied, refused where there are none, and survive the disk."""
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +11,11 @@ import torch
 from calque.align.linear import LinearAligner
 from calque.align.sources import LinkedWords
 from calque.encoders.aligned import AlignedEncoder, load_maps, save_maps
+from calque.encoders.open import open_encoder, trained_prefix
 from calque.errors import BadInput, BadSetting
 from calque.files import SUMS
 from calque.geometry.solvers import Method
+from calque.text.names import pair_names, sentence_names
 from calque.types import MapKey, Matrix, Scale, Sentences, Shift, SpaceMap, States, TextBatch, Unit
 from planted import orthogonal, planted
 
@@ -30,6 +34,30 @@ def test_saved_and_loaded_maps_give_the_same_vectors(tmp_path: Path) -> None:
         for layers in ((0, 1, 2), (2,)):
             mine = aligned.word_vectors(text, layers=layers).vectors
             assert np.array_equal(mine, again.word_vectors(text, layers=layers).vectors)
+
+
+def test_the_sentences_that_were_read_are_kept(tmp_path: Path) -> None:
+    encoder, pairs, _ = planted()
+    aligned = LinearAligner().fit(encoder, [LinkedWords(pairs["xx"])], (1,))
+    assert set(pair_names(pairs["xx"].bitext).tolist()) >= set(aligned.read.tolist()) != set()
+    save_maps(tmp_path, aligned)
+    assert load_maps(tmp_path, encoder).read.tolist() == aligned.read.tolist()
+    (tmp_path / "seen.sentences.npy").write_bytes(b"other")
+    with pytest.raises(BadInput, match="is damaged"):
+        load_maps(tmp_path, encoder)
+    (tmp_path / SUMS).unlink()
+    with pytest.raises(BadInput, match="not the names of sentence pairs"):
+        load_maps(tmp_path, encoder)
+    (tmp_path / "seen.sentences.npy").unlink()
+    assert not len(load_maps(tmp_path, encoder).read), "of older folders nothing is known"
+
+
+def test_names_of_sentences_do_not_depend_on_how_they_are_cut() -> None:
+    cuts = [["Schöne", "Katze", "."], ["schöne", "Katze."], ["Schöne Katze ."]]
+    pieces = [["▁Sch", "öne", "▁Katze", "▁", "."], ["scho", "##ne", "kat", "##ze", "."]]
+    made = [Sentences.of("de", [words]) for words in cuts]
+    made += [replace(Sentences.of("de", [words]), unit="piece") for words in pieces]
+    assert len({int(sentence_names(one)[0]) for one in made}) == 1
 
 
 def test_a_layer_without_a_map_stays_as_it_is() -> None:
@@ -117,4 +145,27 @@ def test_folders_that_are_broken(tmp_path: Path, file: str, data: bytes, told: s
     (tmp_path / SUMS).unlink()  # of a folder with its checksums, a changed file is damage
     (tmp_path / file).write_bytes(data)
     with pytest.raises(BadInput, match=told):
+        load_maps(tmp_path, encoder)
+
+
+@pytest.mark.parametrize(
+    "held",
+    ["[]", '{"encoder": null}', '{"encoder": "e"}', '{"encoder": ["e"]}']
+    + [f'{{"encoder": {{"{key}": {value}}}}}' for key, value in (("max_length", '"8"'), ("max_length", "[]"))]
+    + [f'{{"encoder": {{"{key}": {value}}}}}' for key, value in (("prefix", "5"), ("name", "[]"))],
+)
+def test_an_account_of_the_encoder_of_another_shape(tmp_path: Path, held: str) -> None:
+    (tmp_path / "alignment.json").write_text(held, encoding="utf-8")
+    for door in (open_encoder, trained_prefix):
+        with pytest.raises(BadInput, match=r"alignment\.json: .*align again"):
+            door(str(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["/dev/zero", "../../../../../../../../dev/zero", "zero"])
+def test_checksums_name_files_of_their_folder(tmp_path: Path, name: str) -> None:
+    encoder, pairs, _ = planted()
+    save_maps(tmp_path, LinearAligner().fit(encoder, [LinkedWords(pairs["xx"])], (2,)))
+    (tmp_path / "zero").symlink_to("/dev/zero")
+    (tmp_path / SUMS).write_text(json.dumps({name: 0}), encoding="utf-8")
+    with pytest.raises(BadInput, match="is damaged"):
         load_maps(tmp_path, encoder)

@@ -208,7 +208,7 @@ def test_a_cache_that_cannot_be_made_is_no_hindrance(
 def test_a_file_in_place_of_the_cache_is_named(counting: Counting, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("a letter")
     encoder = CachedEncoder(counting, Cache(tmp_path / "file"))
-    told = r"file/vectors: .*is a file or lies below one \(set CALQUE_CACHE to a folder of your own\)"
+    told = r"cannot be written: \S*file/vectors is a file or lies below one \(set CALQUE_CACHE to a folder of"
     with pytest.raises(CannotWrite, match=told):
         encoder.word_vectors(SENTENCES, layers=[1])
     with pytest.raises(CannotWrite, match=told):

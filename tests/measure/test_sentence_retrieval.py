@@ -12,7 +12,9 @@ from calque.errors import BadInput, BadSetting
 from calque.geometry.neighbours import Similarity
 from calque.measure.scoring import telling
 from calque.measure.sentence_retrieval import SentenceOptions, sentence_retrieval
+from calque.stats.intervals import bootstrap_mean
 from calque.store import load_items
+from calque.text.names import pair_names
 from calque.types import Bitext, Result, Sentences
 from planted import PlantedEncoder, planted
 
@@ -138,6 +140,39 @@ def test_a_planted_space_is_found_and_compared_with_a_strange_one(tmp_path: Path
     first = measured.artifacts["sentences"][0]
     assert not first["retrieved"]["strange"]["hit"] and first["retrieved"]["meeting"]["hit"]
     assert first["retrieved"]["meeting"]["sentence"] == first["gold"] and first["line"] >= 1
+
+
+def test_a_sentence_is_the_same_cluster_in_every_text() -> None:
+    """Its number in the text differs where a line is missing before it; equal sentences are one cluster."""
+    encoder, bitext = noisy(20, 1.0)
+    part = bitext.select(np.array([0, *range(2, 20), 5]))
+    held, other = (sentence_retrieval({"a": encoder}, one, [0]) for one in (bitext, part))
+    (whole_items,), (part_items,) = held.items.values(), other.items.values()
+    assert part_items.cluster.tolist() == whole_items.cluster[[0, *range(2, 20), 5]].tolist()
+    assert len(set(whole_items.cluster.tolist())) == 20 and len(set(part_items.cluster.tolist())) == 19
+    numbered = bootstrap_mean(whole_items.values["forward"], np.arange(20))
+    told = whole(held.results)["a", 0, "forward"]
+    assert (told.low, told.high) == (numbered.low, numbered.high), "no interval depends on a name"
+
+
+def test_sentences_seen_in_training_ask_nothing_and_can_be_found() -> None:
+    encoder, bitext = noisy(20, 1.0)
+    seen = pair_names(bitext.select(np.array([1, 4, 7])))
+    rows = np.setdiff1d(np.arange(20), [1, 4, 7])
+    plain, without = (sentence_retrieval({"a": encoder}, bitext, [0], seen=names) for names in ([], seen))
+    (every,), (left,) = plain.items.values(), without.items.values()
+    assert left.values["forward"].tolist() == every.values["forward"][rows].tolist()
+    assert left.keys["line"].tolist() == (rows + 1).tolist()
+    assert without.counts["sentences seen in training"] == 3 and without.counts["target candidates"] == 20
+    assert not {one["query"] for one in without.artifacts["sentences"]} & {"e 1", "d 1", "e 7"}
+    options = SentenceOptions(include_seen=True)
+    kept = sentence_retrieval({"a": encoder}, bitext, [0], seen=seen, options=options)
+    assert whole(kept.results)["a", 0, "both"].value == whole(plain.results)["a", 0, "both"].value
+    assert {r.group for r in kept.results} >= {("seen", "seen"), ("seen", "unseen")}
+    turned = Bitext(bitext.target, bitext.source, bitext.line)
+    assert pair_names(turned).tolist() == pair_names(bitext).tolist()
+    with pytest.raises(BadInput, match="20 of 20 sentence pairs were seen in training"):
+        sentence_retrieval({"a": encoder}, bitext, [0], seen=pair_names(bitext))
 
 
 def test_vectors_are_made_once_whatever_the_layers() -> None:

@@ -314,6 +314,18 @@ def test_comparison_agrees_with_the_items() -> None:
         assert all(r.low <= r.value <= r.high for r in whole)
 
 
+def test_a_sentence_is_the_same_cluster_in_every_bitext() -> None:
+    pairs = random_pairs(3, sentences=40, types=400)
+    rows = np.delete(np.arange(40), 3)
+    clusters = [
+        dict(zip(items.keys["sentence"].tolist(), items.cluster.tolist(), strict=True))
+        for one in (pairs, pairs.sentences(rows))
+        for items in word_retrieval({"a": random_encoder(one, 1)}, one, [0]).items.values()
+    ]
+    assert all(clusters[0][int(rows[number])] == name for number, name in clusters[1].items())
+    assert len(set(clusters[1].values())) == len(clusters[1]) > 20
+
+
 def _sign_flips(gain: np.ndarray, pairs: WordPairs, measured: WordMeasurement) -> float:
     cluster = measured.items[figure(measured, "before", 0).items].cluster
     sums = [gain[cluster == c].sum() for c in np.unique(cluster)]

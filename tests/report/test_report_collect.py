@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pytest
@@ -165,3 +166,30 @@ def test_spread_keeps_the_ends_and_the_order(values: list[int], most: int) -> No
     kept = spread(values, most)
     assert len(kept) == min(most, len(values)) and kept == [v for v in values if v in set(kept)]
     assert kept[0] == values[0] and kept[-1] == values[-1]
+
+
+@pytest.mark.parametrize(
+    ("file", "held"),
+    [
+        ("environment.json", '{"python": [{"0": []}, ["3.11"]]}'),
+        ("artifacts/counts.json", '{"scored": [{"0": 2586}, 2586]}'),
+    ],
+)
+def test_lists_of_different_things_are_told_as_they_are(made, scored, file: str, held: str) -> None:
+    folder = made("run", scored(layers=(1,), bins=False))
+    write_text(folder / file, held)
+    assert write_page(folder).is_file()
+
+
+def test_links_and_figures_beyond_all_bounds(made, scored) -> None:
+    folder = made("run", scored(layers=(1,), bins=False))
+    results = (folder / "results.jsonl").read_text(encoding="utf-8")
+    first = json.loads(results.splitlines()[0])
+    write_text(folder / "results.jsonl", json.dumps({**first, "high": 1e308}) + "\n")
+    with pytest.raises(BadInput, match=r"results\.jsonl:1: not a result: high is 1e\+308"):
+        collect(folder)
+    write_text(folder / "results.jsonl", results)
+    links = [{"source": ["a"], "target": ["b"], "links": [[0, float("inf"), 0.5]]}]
+    write_json(folder / "artifacts" / "links.json", links)
+    with pytest.raises(BadInput, match="record 1 does not fit: OverflowError"):
+        collect(folder)

@@ -42,6 +42,19 @@ def test_the_interval_is_that_of_the_mean_of_means() -> None:
     assert found.high - found.low < 0.05, "that languages differ is no uncertainty about their mean"
 
 
+def test_sentences_are_matched_by_name_wherever_they_stand() -> None:
+    """One language lacks a sentence; names need not rise, and change nothing of which is drawn when."""
+    rng = np.random.default_rng(6)
+    names, values = rng.integers(0, 2**62, 40), rng.normal(0.4, 1, 40)
+    one, other = Gains(values, names), Gains(values[1:], names[1:])
+    apart = Gains(values[1:], names[1:] + 1)
+    (matched,), (alone,) = mean_intervals([[one, other]]), mean_intervals([[one, apart]])
+    assert matched.high - matched.low > 1.2 * (alone.high - alone.low)
+    assert mean_test([one, other]) > 1.3 * mean_test([one, apart])
+    numbered = [Gains(values, np.arange(40)), Gains(values[1:], np.arange(1, 40))]
+    assert mean_intervals([numbered]) == [matched] and mean_test(numbered) == mean_test([one, other])
+
+
 def test_figures_resampled_together_are_those_of_each_alone() -> None:
     """Whether they are over the same sentences or not."""
     rng = np.random.default_rng(5)

@@ -9,8 +9,10 @@ from typing import Literal
 
 import numpy as np
 
+from calque.align.sources import word_types
 from calque.encoders.encoder import HuggingFaceEncoder
 from calque.errors import BadInput
+from calque.text.names import pair_names
 from calque.types import (
     FIRST_SPECIAL,
     LAST_SPECIAL,
@@ -46,7 +48,9 @@ class Side:
 class Corpus:
     """Sentence pairs with links, all of which the encoder can see.
 
-    Shape: first (sentences + 1,) into the links; length (sentences,), pieces of the longer side.
+    `read` are the names of the sentence pairs, as `pair_names` gives them.
+    Shape: first (sentences + 1,) into the links; length (sentences,), pieces of the longer side; read
+    (sentences,).
     """
 
     languages: tuple[str, str]
@@ -56,6 +60,7 @@ class Corpus:
     length: Longs
     types: frozenset[tuple[str, str]]
     coverage: Mapping[str, int]
+    read: Longs
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,8 +118,11 @@ class Preparer:
             moving=moving,
             first=np.searchsorted(row, np.arange(len(used) + 1)),
             length=lengths[used],
-            types=frozenset(WordPairs.of(drawn.bitext, words.sentence, words.source, words.target).types()),
+            types=frozenset(
+                word_types(WordPairs.of(drawn.bitext, words.sentence, words.source, words.target))
+            ),
             coverage={reason: count for reason, count in counts.items() if count},
+            read=pair_names(text),
         )
 
     def _drawn(self, pairs: WordPairs) -> WordPairs:

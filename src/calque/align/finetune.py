@@ -383,11 +383,12 @@ class FinetuneTask:
     # ---------------------------------------------------------------------------------- what came of it
 
     def aligned(self) -> AlignedEncoder:
-        """The encoder as it is now: it needs no maps, and knows which word pairs it has seen."""
+        """The encoder as it is now: it needs no maps, and knows what pairs of words and sentences it saw."""
         seen: dict[tuple[str, str], frozenset[tuple[str, str]]] = {}
         for corpus in self.corpora:
             seen[corpus.languages] = seen.get(corpus.languages, frozenset()) | corpus.types
-        return AlignedEncoder(self.encoder, {}, "", self.options.pooling, seen, self.about())
+        read = np.unique(np.concatenate([corpus.read for corpus in self.corpora]))
+        return AlignedEncoder(self.encoder, {}, "", self.options.pooling, seen, self.about(), read)
 
     def about(self) -> dict[str, object]:
         """What was trained, on what, and what could not be used."""

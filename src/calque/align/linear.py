@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from calque.align.sources import pairs_read
 from calque.encoders.aligned import AlignedEncoder
+from calque.encoders.cached import rounded
 from calque.errors import BadInput, BadSetting
 from calque.geometry.moments import PairMoments, merged
 from calque.geometry.shrinkage import choose_shrink
@@ -88,7 +90,8 @@ class LinearAligner:
         for source in sources:
             seen[source.languages] = seen.get(source.languages, frozenset()) | source.types()
         about = self._about(sources, layers) | ({"shrink": shrinks} if shrinks else {})
-        return AlignedEncoder(encoder, maps, min(pair[1] for pair in groups), self.pooling, seen, about)
+        space = min(pair[1] for pair in groups)
+        return AlignedEncoder(encoder, maps, space, self.pooling, seen, about, pairs_read(sources))
 
     def _groups(self, sources: Sequence[PairSource]) -> dict[tuple[str, str], list[PairSource]]:
         """Sources by (language that moves, language that is held)."""
@@ -196,7 +199,7 @@ class LinearAligner:
 
 
 class Spool:
-    """Paired vectors in a temporary file, in half precision, to be read more than once."""
+    """Paired vectors in a temporary file, rounded as in the cache, to be read more than once."""
 
     def __init__(self, folder: Path, blocks: Iterator[PairBlock]) -> None:
         folder.mkdir(parents=True)
@@ -204,7 +207,7 @@ class Spool:
         for block in blocks:
             self._files.append(folder / f"{len(self._files)}.npy")
             _check_room(folder, block.source.size * 4)
-            both = np.stack([block.source, block.target], 1).astype(np.float16)
+            both = rounded(np.stack([block.source, block.target], 1))
             np.save(self._files[-1], both, allow_pickle=False)
 
     def stream(self, place: int) -> Stream:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -18,6 +20,7 @@ from calque.errors import BadInput
 from calque.files import text_digest
 from calque.progress import bar
 from calque.text.dictionaries import Dictionary
+from calque.text.names import SPACE_MARKS, bare_piece, pair_names
 from calque.types import (
     FIRST_SPECIAL,
     LAST_SPECIAL,
@@ -28,12 +31,28 @@ from calque.types import (
     PairBlock,
     PairSource,
     Pooling,
+    Sentences,
     WordIndex,
     WordPairs,
     WordVectors,
 )
 
 _FIGURES = re.compile("[0-9]+")
+
+
+@runtime_checkable
+class OfSentences(Protocol):
+    """A source that learns from sentences which are translations of each other."""
+
+    def read(self) -> Longs:
+        """Their names, as `pair_names` gives them. Shape: (sentence pairs,)."""
+        ...
+
+
+def pairs_read(sources: Iterable[object]) -> Longs:
+    """The names of all sentence pairs that these sources learn from, in rising order."""
+    names = [source.read() for source in sources if isinstance(source, OfSentences)]
+    return np.unique(np.concatenate([np.zeros(0, np.int64), *names]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +90,10 @@ class LinkedWords:
         return dict(self._counts)
 
     def types(self) -> set[tuple[str, str]]:
-        return self.pairs.types()
+        return word_types(self.pairs)
+
+    def read(self) -> Longs:
+        return pair_names(self.pairs.bitext.select(np.unique(self.pairs.sentence)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +133,9 @@ class SpecialTokens:
     def types(self) -> set[tuple[str, str]]:
         return set()
 
+    def read(self) -> Longs:
+        return pair_names(self.bitext)
+
 
 @dataclass(frozen=True, eq=False)
 class SentencePairs:
@@ -141,6 +166,9 @@ class SentencePairs:
 
     def types(self) -> set[tuple[str, str]]:
         return set()
+
+    def read(self) -> Longs:
+        return pair_names(self.bitext)
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,6 +255,33 @@ class Together:
 
     def types(self) -> set[tuple[str, str]]:
         return set().union(*(source.types() for source in self.sources))
+
+    def read(self) -> Longs:
+        return pairs_read(self.sources)
+
+
+def word_types(pairs: WordPairs) -> set[tuple[str, str]]:
+    """The word-type pairs that are linked; of linked pieces, the words that they are part of."""
+    if pairs.bitext.source.unit != "piece":
+        return pairs.types()
+    sides = (pairs.bitext.source, pairs.source), (pairs.bitext.target, pairs.target)
+    source, target = (_words_at(side, side.offsets[pairs.sentence] + place) for side, place in sides)
+    return set(zip(source, target, strict=True))
+
+
+def _words_at(side: Sentences, places: Longs) -> list[str]:
+    """The word around each of these pieces. Shape: places (n,)."""
+    strings = side.vocabulary.strings
+    pieces = [strings[i] for i in side.ids.tolist()]
+    marked = any(piece[:1] in SPACE_MARKS for piece in pieces if piece)
+    starts = np.array(
+        [piece.startswith(tuple(SPACE_MARKS)) if marked else not piece.startswith("##") for piece in pieces],
+        bool,
+    )
+    starts[side.offsets[:-1][side.lengths > 0]] = True
+    cuts = np.append(np.flatnonzero(starts), len(pieces))
+    words = ["".join(map(bare_piece, pieces[a:b])) for a, b in pairwise(cuts.tolist())]
+    return [words[i] for i in (np.cumsum(starts) - 1)[places].tolist()]
 
 
 def _block(

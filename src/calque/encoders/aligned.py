@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, get_args
@@ -27,6 +27,7 @@ from calque.text.lines import read_lines
 from calque.types import (
     Encoder,
     Floats,
+    Longs,
     MapKey,
     Matrix,
     Pooling,
@@ -44,6 +45,7 @@ from calque.types import (
 )
 
 ALIGNMENT, MAPS, SEEN = "alignment.json", "maps.safetensors", "seen.tsv.gz"
+READ = "seen.sentences.npy"
 _WITH_MAPS = "linear maps beside an ordinary checkpoint: AutoModel loads the weights without them"
 _BY_LANGUAGE = "linear maps beside a checkpoint a language: AutoModel loads each of languages/ without them"
 _WITHOUT_MAPS = "the weights themselves are aligned: AutoModel needs nothing but them"
@@ -57,7 +59,8 @@ class AlignedEncoder(Wrapped):
     """`inner` with maps into `space`; a layer without a map stays as it is, a language without is refused.
 
     Without any maps it is `inner`, for any language. `seen` holds the word-type pairs that the alignment was
-    learned from, by language pair; `about` says how.
+    learned from, by language pair; `about` says how. `read` holds the names of the sentence pairs that it was
+    learned from, as `pair_names` gives them, in rising order. Shape: read (sentence pairs,).
     """
 
     inner: Encoder
@@ -66,10 +69,16 @@ class AlignedEncoder(Wrapped):
     pooling: Pooling = "mean"
     seen: Mapping[LanguagePair, frozenset[tuple[str, str]]] = field(default_factory=dict)
     about: Mapping[str, Any] = field(default_factory=dict)
+    read: Longs = field(default_factory=lambda: np.zeros(0, np.int64))
 
     @property
     def name(self) -> str:
-        return f"{self.inner.name}+{self.about.get('method', 'maps')}"
+        return f"{self.inner.name}+{self.method}"
+
+    @property
+    def method(self) -> str:
+        """How it was aligned."""
+        return str(self.about.get("method", "maps"))
 
     @property
     def languages(self) -> frozenset[str] | None:
@@ -186,7 +195,11 @@ def save_maps(folder: Path, aligned: AlignedEncoder) -> None:
         with partial.open("wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as handle:
             for (a, b), pairs in sorted(aligned.seen.items()):
                 handle.writelines(f"{a}\t{b}\t{x}\t{y}\n".encode() for x, y in sorted(pairs))
-    seal(folder, MAPS, ALIGNMENT, SEEN)
+    (folder / READ).unlink(missing_ok=True)
+    if len(aligned.read):
+        with atomic_file(folder / READ) as partial, partial.open("wb") as handle:
+            np.save(handle, aligned.read, allow_pickle=False)
+    seal(folder, MAPS, ALIGNMENT, SEEN, READ)
 
 
 def _note(aligned: AlignedEncoder) -> str:
@@ -194,6 +207,29 @@ def _note(aligned: AlignedEncoder) -> str:
     if not aligned.maps:
         return _WITHOUT_MAPS
     return _BY_LANGUAGE if isinstance(aligned.inner, LanguageEncoders) else _WITH_MAPS
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """The encoder of an alignment: its name and how it was read, None where that is not told."""
+
+    name: str | None = None
+    prefix: str = ""
+    max_length: int | None = None
+
+    @classmethod
+    def read(cls, folder: Path) -> Beginning | None:
+        """What an aligned encoder's folder tells; None of other folders."""
+        path = folder / ALIGNMENT
+        if not path.is_file():
+            return None
+        with shaped(path, "align again"):
+            held = dict(read_json(path).get("encoder", {}))
+            found = cls(**{one.name: held[one.name] for one in fields(cls) if one.name in held})
+            kinds = (str | None, str, int | None)
+            if not all(isinstance(one, kind) for one, kind in zip(vars(found).values(), kinds, strict=True)):
+                raise BadInput(f"an encoder {held}")
+        return found
 
 
 def load_maps(folder: Path, inner: Encoder) -> AlignedEncoder:
@@ -216,7 +252,9 @@ def load_maps(folder: Path, inner: Encoder) -> AlignedEncoder:
             raise BadInput(f"a space {space!r} and pooling {pooling!r}")
     for found in maps.values():
         _check_width(found, inner.width, folder)
-    return AlignedEncoder(inner, maps, space, pooling, _load_seen(folder / SEEN), about)
+    return AlignedEncoder(
+        inner, maps, space, pooling, _load_seen(folder / SEEN), about, _load_read(folder / READ)
+    )
 
 
 def _step(kind: str, arrays: Mapping[str, Floats], name: str) -> Step:
@@ -242,6 +280,20 @@ def _load_seen(path: Path) -> dict[LanguagePair, frozenset[tuple[str, str]]]:
             a, b, x, y = line.split("\t")
             seen.setdefault((a, b), set()).add((x, y))
     return {key: frozenset(pairs) for key, pairs in seen.items()}
+
+
+def _load_read(path: Path) -> Longs:
+    """The names of sentence pairs; older alignments kept none."""
+    if not path.is_file():
+        return np.zeros(0, np.int64)
+    with shaped(path, "align again", what="not the names of sentence pairs"):
+        try:
+            names = np.load(path, allow_pickle=False)
+        except (EOFError, OSError) as error:
+            raise BadInput(str(error)) from None
+        if not isinstance(names, np.ndarray) or names.ndim != 1 or names.dtype != np.int64:
+            raise BadInput("no list of whole numbers")
+    return np.asarray(names, np.int64)
 
 
 def _map_name(key: MapKey) -> str:

@@ -7,10 +7,9 @@ import shutil
 from collections.abc import Hashable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from calque.encoders.aligned import ALIGNMENT, MAPS, AlignedEncoder, load_maps, save_maps
+from calque.encoders.aligned import ALIGNMENT, MAPS, AlignedEncoder, Beginning, load_maps, save_maps
 from calque.encoders.bundled import BUNDLED, MANIFEST, bundled_directory
 from calque.encoders.bylanguage import LANGUAGES, PARTS, LanguageEncoders, LanguagesFile
 from calque.encoders.encoder import EncoderOptions, HuggingFaceEncoder
@@ -18,14 +17,9 @@ from calque.encoders.hub import model_directory
 from calque.encoders.specs import by_language, is_by_language, names_vectors
 from calque.encoders.static import StaticEncoder, load_static, open_static_spec, save_static
 from calque.errors import BadInput, BadSetting
-from calque.files import FINISHED, SUMS, read_json
+from calque.files import FINISHED, SUMS
 from calque.text.languages import check_language
 from calque.types import Encoder
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
 
 #: What tells sentence-transformers how to make sentence vectors of a checkpoint.
 MODULES, READING, SENTENCES = (
@@ -52,9 +46,9 @@ def open_encoder(spec: str, options: EncoderOptions | None = None, *, own: bool 
     if is_by_language(spec):
         return open_static_spec(spec) if names_vectors(spec) else _strangers(spec, options, own)
     folder = Path(spec).expanduser()
-    if (folder / ALIGNMENT).is_file():
-        trained = read_json(folder / ALIGNMENT).get("encoder", {})
-        inner = _open_plain(spec, _as_trained(options, trained), trained.get("name", spec), own)
+    began = Beginning.read(folder)
+    if began is not None:
+        inner = _open_plain(spec, _as_trained(options, began), began.name or spec, own)
         return load_maps(folder, inner)
     return _open_plain(spec, options, spec, own)
 
@@ -137,16 +131,16 @@ def _identity(file: Path) -> tuple[str, int, int, int]:
 
 def trained_prefix(spec: str) -> str | None:
     """The prefix that an aligned encoder was aligned with; None when `spec` is no aligned encoder."""
-    about = Path(spec).expanduser() / ALIGNMENT
-    return read_json(about).get("encoder", {}).get("prefix", "") if about.is_file() else None
+    began = Beginning.read(Path(spec).expanduser())
+    return None if began is None else began.prefix
 
 
-def _as_trained(options: EncoderOptions, trained: Mapping[str, Any]) -> EncoderOptions:
+def _as_trained(options: EncoderOptions, began: Beginning) -> EncoderOptions:
     """Maps belong to the input they were learned on: its prefix and length come along with them."""
     return replace(
         options,
-        prefix=trained.get("prefix", "") if options.prefix is None else options.prefix,
-        max_length=trained.get("max_length", options.max_length),
+        prefix=began.prefix if options.prefix is None else options.prefix,
+        max_length=began.max_length or options.max_length,
     )
 
 

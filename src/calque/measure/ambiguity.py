@@ -14,7 +14,7 @@ import numpy as np
 from calque.errors import BadInput, BadSetting
 from calque.geometry.neighbours import Similarity
 from calque.measure.examples import Ambiguous, Finds, choose, record, turned, turns
-from calque.measure.scoring import Measurement, Scorer
+from calque.measure.scoring import Measurement, Scorer, by_sentence
 from calque.measure.word_retrieval import RetrievalOptions, word_retrieval
 from calque.types import Doubles, Encoder, Flags, Longs, Result, WordPairs
 
@@ -145,7 +145,8 @@ def _measured(
     keys = {"line": shown.bitext.line[shown.sentence], "source": shown.source, "target": shown.target}
     columns = {name: np.asarray(column, np.int64) for name, column in keys.items()}
     told = [record(one, finds, next(iter(layers.values())), rows, len(links)) for one in types]
-    return replace(scorer, keys=columns, cluster=columns["line"]).measurement(
+    cluster, names = by_sentence(shown.bitext.source, shown.sentence)
+    return replace(scorer, keys=columns, cluster=cluster, names=names).measurement(
         fared, artifacts={"senses": told}
     )
 

@@ -81,6 +81,13 @@ def _groups(points: Sequence[Point]) -> Iterator[tuple[str, list[Point]]]:
         yield POOLED, list(points)
 
 
+def _dependent(about: Pairing, name: str) -> str:
+    """What is to be known of points that are not drawn independently of each other, however many."""
+    several = "points of several encoders" if name == POOLED else ""
+    points = "layers" if about.over == "layers" else several
+    return f"p and interval are descriptive only: {points} are not independent" if points else ""
+
+
 def _result(about: Pairing, kind: str, name: str, one: Correlation, seed: int, signed: str) -> Result:
     few = f"only {one.count} points: the interval is a hint at most" if one.count < FEW else ""
     test = "exact permutation" if one.exact else "permutation"
@@ -97,7 +104,7 @@ def _result(about: Pairing, kind: str, name: str, one: Correlation, seed: int, s
         p=one.p,
         seed=seed,
         signature=signed,
-        note="; ".join(filter(None, (test, few))),
+        note="; ".join(filter(None, (test, _dependent(about, name), few))),
     )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from calque.errors import BadInput, BadSetting
 from calque.measure.breakdown import Bins
-from calque.measure.scoring import Measurement, Scorer, check_languages, layers_of
+from calque.measure.scoring import Measurement, Scorer, by_sentence, check_languages, layers_of
 from calque.measure.vectors import check_sides
 from calque.progress import bar
 from calque.recipe import Choice
@@ -314,11 +314,12 @@ def _scorer(
     """Scores links; its metric is still to be named."""
     variant = options.distance.value
     columns = {"sentence": pairs.sentence, "source": pairs.source, "target": pairs.target}
+    cluster, names = by_sentence(pairs.bitext.source, pairs.sentence)
     return Scorer(
         Result(TASK, "", 0.0, pairs.languages, "", variant=variant, seed=options.seed),
         {label: encoder.fingerprint for label, encoder in encoders.items()},
         {name: column.astype(np.int64) for name, column in columns.items()},
-        pairs.sentence.astype(np.int64),
+        cluster,
         {
             "variant": variant,
             "pooling": options.pooling,
@@ -328,6 +329,7 @@ def _scorer(
         },
         ways={"": [0]},
         rounds=options.rounds,
+        names=names,
     )
 
 
@@ -336,12 +338,14 @@ def _of_words(links: Scorer, drawn: _Drawn) -> Scorer:
     pairs = drawn.pairs
     language = np.repeat([0, 1], len(pairs))
     first = [_sentence(side, at[0]) for side, at in zip(_sides(pairs), drawn.random, strict=True)]
+    cluster, names = by_sentence(pairs.bitext.source, np.concatenate(first))
     bins = {"language": Bins(pairs.languages, language[None])} if len(set(pairs.languages)) == 2 else {}
     return replace(
         links,
         about=replace(links.about, metric="anisotropy"),
         keys={"language": language, "pair": np.tile(np.arange(len(pairs)), 2)},
-        cluster=np.concatenate(first),
+        cluster=cluster,
+        names=names,
         bins=bins,
     )
 

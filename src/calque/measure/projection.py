@@ -20,7 +20,7 @@ from calque.geometry.neighbours import unit_rows
 from calque.geometry.projection import Method, nearest, project, trustworthiness, turned_onto
 from calque.measure.breakdown import DIRECTIONS
 from calque.measure.examples import commonest, in_sentence
-from calque.measure.scoring import Measurement, Scorer, check_languages, layers_of
+from calque.measure.scoring import Measurement, Scorer, by_sentence, check_languages, layers_of
 from calque.progress import bar
 from calque.types import (
     Doubles,
@@ -255,11 +255,12 @@ def _scorer(
 ) -> Scorer:
     keys = {"line": drawn.bitext.line[drawn.sentence], "source": drawn.source, "target": drawn.target}
     columns = {name: np.asarray(column, np.int64) for name, column in keys.items()}
+    cluster, names = by_sentence(drawn.bitext.source, drawn.sentence)
     return Scorer(
         Result(TASK, "", 0.0, pairs.languages, "", variant=options.method.value, seed=options.seed),
         {label: encoder.fingerprint for label, encoder in encoders.items()},
         columns,
-        columns["line"],
+        cluster,
         {
             "method": options.method.value,
             "perplexity": options.perplexity if options.method is Method.TSNE else None,
@@ -269,6 +270,7 @@ def _scorer(
             "recipe": recipe[:12] or None,
         },
         rounds=options.rounds,
+        names=names,
     )
 
 

@@ -20,7 +20,8 @@ from calque.stats.signature import signature
 from calque.stats.significance import paired
 from calque.store import save_items
 from calque.text.languages import language_name
-from calque.types import Doubles, Encoder, Flags, Items, Longs, Result
+from calque.text.names import sentence_names
+from calque.types import Doubles, Encoder, Flags, Ints, Items, Longs, Result, Sentences
 
 #: How each query fared, by encoder and layer. Shape: each (ways, queries of a way).
 Fared = Mapping[tuple[str, int], Flags | Doubles]
@@ -52,8 +53,9 @@ class Scorer:
 
     `about` says what is measured, without a figure. `encoders` are fingerprints by label, the first is the
     baseline. `keys` name the items, `cluster` is what is resampled together. `signed` are the settings that
-    a signature tells. `ways` are the rows of each direction.
-    Shape: each of keys (queries,), cluster (queries,).
+    a signature tells. `ways` are the rows of each direction. `names` stand for the clusters in the items,
+    where other languages have the same ones.
+    Shape: each of keys (queries,), cluster and names (queries,).
     """
 
     about: Result
@@ -64,6 +66,7 @@ class Scorer:
     bins: Mapping[str, Bins] = field(default_factory=dict)
     ways: Mapping[str, list[int]] = field(default_factory=lambda: DIRECTIONS)
     rounds: int = 1000
+    names: Longs | None = None
 
     def measurement(self, fared: Fared, **more: Any) -> Measurement:
         """All figures, with their items."""
@@ -85,7 +88,7 @@ class Scorer:
         """One item a query, with one value a direction."""
         keys = {name: column.astype(np.int64) for name, column in self.keys.items()}
         values = {direction: fared[ways].mean(0) for direction, ways in self.ways.items()}
-        return Items(keys, self.cluster, values)
+        return Items(keys, self.cluster if self.names is None else self.names, values)
 
     def _whole(self, about: Result, fared: Flags | Doubles) -> Result:
         values, cluster = queries(self.ways[about.direction], fared, self.cluster)
@@ -118,6 +121,17 @@ class Scorer:
         """Where the items of one encoder's layer are held; other scorers of a measure have other names."""
         about = self.about
         return "/".join([about.task, about.metric, about.variant, *self.ways, label, str(layer)])
+
+
+def by_sentence(held: Sentences, sentence: Ints | Longs) -> tuple[Longs, Longs]:
+    """Clusters of queries, and their names, which are the same for the same sentence of any bitext.
+
+    A cluster's number is that of the first sentence that reads alike, so that a resampling draws the same
+    whatever the names are. Shape: sentence (queries,) to (queries,) twice.
+    """
+    names = sentence_names(held)
+    _, first, place = np.unique(names, return_index=True, return_inverse=True)
+    return first[place][sentence].astype(np.int64), names[sentence]
 
 
 def layers_of(

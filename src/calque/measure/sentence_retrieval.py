@@ -6,12 +6,14 @@ candidates.
 
 Sentences that stand in the text more than once are one candidate, and what was found is right when it stands
 beside the query anywhere in the text: a copy of the right sentence is right.
+
+Sentence pairs that an encoder was aligned on ask nothing; they stay among what can be found.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 import numpy as np
@@ -19,15 +21,18 @@ import numpy as np
 from calque.encoders.cached import sentence_layers
 from calque.errors import BadInput, BadSetting
 from calque.geometry.neighbours import Similarity, two_way
-from calque.measure.breakdown import DIRECTIONS, sentence_bins
-from calque.measure.scoring import Measurement, Scorer, check_languages, layers_of, telling
+from calque.measure.breakdown import DIRECTIONS, Bins, sentence_bins
+from calque.measure.scoring import Measurement, Scorer, by_sentence, check_languages, layers_of, telling
 from calque.measure.vectors import check_sides
 from calque.progress import bar
 from calque.text.distinct import Distinct
+from calque.text.names import pair_names
 from calque.types import Bitext, Encoder, Flags, Floats, Longs, Result, SentencePooling
 
 TASK, METRIC = "sentence-retrieval", "accuracy"
 EXAMPLES = 24
+#: No sentence pairs that were seen.
+NONE: Longs = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -35,12 +40,13 @@ class SentenceOptions:
     """How to search, and how to make intervals.
 
     `pooling` is the mean of a sentence's pieces, or its first special token; `radius_k` neighbours make the
-    radius of CSLS and margin.
+    radius of CSLS and margin. `include_seen` keeps the sentence pairs that an encoder was aligned on.
     """
 
     similarity: Similarity = Similarity.COSINE
     radius_k: int = 10
     pooling: SentencePooling = "mean"
+    include_seen: bool = False
     rounds: int = 1000
     seed: int = 0
     device: str = "cpu"
@@ -64,17 +70,21 @@ def sentence_retrieval(
     bitext: Bitext,
     layers: Mapping[str, Sequence[int]] | Sequence[int],
     *,
+    seen: Longs = NONE,
     options: SentenceOptions = SentenceOptions(),
     recipe: str = "",
 ) -> Measurement:
     """Score every encoder at every layer asked for, and compare each with the first at the same layer.
 
-    A query is a sentence pair in one direction. A sentence of which an encoder knows no word asks in vain.
-    The `count` of a result is its number of queries, so that of direction "both" is twice the sentences.
+    A query is a sentence pair in one direction. `seen` are the names of the sentence pairs that any of the
+    encoders was aligned on, as `pair_names` gives them. A sentence of which an encoder knows no word asks in
+    vain. The `count` of a result is its number of queries, so that of direction "both" is twice that of one.
     """
     chosen = layers_of(encoders, layers)
     check_languages(encoders, bitext.languages)
     search, counts = _Search.of(bitext), {}
+    known_before = np.isin(pair_names(bitext), seen) if len(seen) else np.zeros(len(bitext), bool)
+    asked = _asked(bitext, known_before, options)
     found: dict[tuple[str, int], Longs] = {}
     hits: dict[tuple[str, int], Flags] = {}
     with bar("retrieval", sum(map(len, chosen.values())), "layers") as advance:
@@ -86,11 +96,30 @@ def sentence_retrieval(
                 counts[f"no vector ({label})"] = int((~known.all(0)).sum())
                 advance(1)
     last = {at: rows for at, rows in found.items() if at[1] == chosen[at[0]][-1]}
-    examples = _examples(search, last, {at: hits[at] for at in last}, options.seed)
+    examples = _examples(search, last, {at: hits[at] for at in last}, asked, options.seed)
+    counts["sentences seen in training"] = int(known_before.sum())
     whole = {**search.counts, **{name: count for name, count in counts.items() if count}}
-    return _scorer(encoders, bitext, options, recipe).measurement(
-        hits, counts=whole, artifacts={"sentences": examples}
+    scorer = _scorer(encoders, bitext.select(asked), options, recipe)
+    if options.include_seen:
+        code = known_before.astype(np.int64)
+        scorer = replace(
+            scorer, bins={**scorer.bins, "seen": Bins(("unseen", "seen"), np.stack([code, code]))}
+        )
+    return scorer.measurement(
+        {at: held[:, asked] for at, held in hits.items()}, counts=whole, artifacts={"sentences": examples}
     )
+
+
+def _asked(bitext: Bitext, seen: Flags, options: SentenceOptions) -> Longs:
+    """The sentence pairs that are queries. Shape: seen (sentences,) to (queries,)."""
+    rows = np.flatnonzero(~seen | options.include_seen)
+    if len(rows) < 2 <= len(bitext):
+        raise BadInput(
+            f"{seen.sum()} of {len(bitext)} sentence pairs were seen in training: {len(rows)} left to ask",
+            where=bitext.origin or None,
+            remedy="measure on sentences that no encoder was aligned on, or --include-seen",
+        )
+    return rows
 
 
 # ---------------------------------------------------------------------------------------- the search
@@ -178,19 +207,22 @@ class _Search:
 
 def _scorer(encoders: Mapping[str, Encoder], bitext: Bitext, options: SentenceOptions, recipe: str) -> Scorer:
     radius = "" if options.similarity is Similarity.COSINE else options.radius_k
+    cluster, names = by_sentence(bitext.source, np.arange(len(bitext)))
     return Scorer(
         Result(TASK, METRIC, 0.0, bitext.languages, "", variant=options.variant, seed=options.seed),
         {label: encoder.fingerprint for label, encoder in encoders.items()},
         {"line": np.asarray(bitext.line, np.int64)},
-        np.arange(len(bitext)),
+        cluster,
         {
             "sim": f"{options.similarity.value}{radius}",
             "pooling": options.pooling,
+            "seen": options.include_seen or None,
             "data": bitext.fingerprint[:12],
             "recipe": recipe[:12] or None,
         },
         sentence_bins(bitext),
         rounds=options.rounds,
+        names=names,
     )
 
 
@@ -198,13 +230,15 @@ def _examples(
     search: _Search,
     found: Mapping[tuple[str, int], Longs],
     hits: Mapping[tuple[str, int], Flags],
+    asked: Longs,
     seed: int,
 ) -> list[dict[str, Any]]:
     """Some queries and what they found, first those on which the encoders differ.
 
-    Shape: each of found and hits (2, sentences), one an encoder.
+    Shape: each of found and hits (2, sentences), one an encoder; asked (queries,), their places.
     """
     sides = search.source.which, search.target.which
+    chosen = telling(np.stack([held[:, asked] for held in hits.values()]), EXAMPLES, seed)
     return [
         {
             "languages": list(search.bitext.languages),
@@ -221,5 +255,5 @@ def _examples(
                 for (label, layer), rows in found.items()
             },
         }
-        for way, query in telling(np.stack(list(hits.values())), EXAMPLES, seed)
+        for way, query in ((way, int(asked[place])) for way, place in chosen)
     ]

@@ -20,7 +20,7 @@ from calque.errors import BadInput, BadSetting
 from calque.geometry.neighbours import Similarity, two_way
 from calque.measure.breakdown import DIRECTIONS, Bins, Linked, bin_links, piece_counts
 from calque.measure.examples import Finds, turned
-from calque.measure.scoring import Measurement, Scorer, check_languages, layers_of, telling
+from calque.measure.scoring import Measurement, Scorer, by_sentence, check_languages, layers_of, telling
 from calque.measure.vectors import check_sides
 from calque.progress import bar
 from calque.recipe import Choice
@@ -337,11 +337,12 @@ def _scorer(
 ) -> Scorer:
     radius = "" if options.similarity is Similarity.COSINE else options.radius_k
     columns = {"sentence": pairs.sentence, "source": pairs.source, "target": pairs.target}
+    cluster, names = by_sentence(pairs.bitext.source, pairs.sentence)
     return Scorer(
         Result(TASK, METRIC, 0.0, pairs.languages, "", variant=options.variant.value, seed=options.seed),
         {label: encoder.fingerprint for label, encoder in encoders.items()},
         {name: column.astype(np.int64) for name, column in columns.items()},
-        pairs.sentence.astype(np.int64),
+        cluster,
         {
             "variant": options.variant.value,
             "sim": f"{options.similarity.value}{radius}",
@@ -354,6 +355,7 @@ def _scorer(
         },
         bins,
         rounds=options.rounds,
+        names=names,
     )
 
 

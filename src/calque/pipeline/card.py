@@ -82,7 +82,7 @@ def _metadata(aligned: AlignedEncoder, spec: str) -> dict[str, Any]:
     return {
         **({"language": languages} if languages else {}),
         "library_name": "transformers" if ordinary else "calque",
-        "tags": ["calque", "cross-lingual", str(aligned.about["method"])],
+        "tags": ["calque", "cross-lingual", aligned.method],
         **({"base_model": bases[0] if len(bases) == 1 else bases} if bases else {}),
     }
 
@@ -106,7 +106,7 @@ def hub_names(spec: str) -> list[str]:
 def _what(aligned: AlignedEncoder, spec: str) -> str:
     told = ", ".join(f"{language_name(one)} ({code(one)})" for one in _languages(aligned))
     where = f"at layer{'s' * (len(_layers(aligned)) > 1)} {', '.join(map(str, _layers(aligned)))}"
-    base, method = code(short_name(spec)), code(aligned.about["method"])
+    base, method = code(short_name(spec)), code(aligned.method)
     if not aligned.maps:
         return (
             f"An ordinary checkpoint: the weights of {base}, trained with {method} to bring "
@@ -145,7 +145,7 @@ def _layers(aligned: AlignedEncoder) -> list[int]:
 
 def _settings(aligned: AlignedEncoder, recipe: EncoderRecipe) -> Iterator[tuple[str, str]]:
     held = recipe.model_dump(mode="json")
-    yield "method", code(aligned.about["method"])
+    yield "method", code(aligned.method)
     yield "what was paired", code(held["supervision"])
     yield "layers", ", ".join(map(str, _layers(aligned)))
     yield "pieces of a word", code(aligned.pooling)
@@ -281,7 +281,7 @@ def _export_parts(encoder: Encoder, recipe: ExportRecipe, made: Exported) -> Ite
     )
     if isinstance(encoder, AlignedEncoder):
         yield "## What it has seen"
-        method = code(encoder.about["method"])
+        method = code(encoder.method)
         yield f"It is {code(short_name(encoder.inner.name))}, aligned by {method}."
         yield _seen(encoder, "`seen.tsv.gz` of the encoder it was made from")
 

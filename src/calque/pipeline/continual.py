@@ -10,11 +10,10 @@ from pydantic import Field
 
 from calque.align.continual import ContinualAlignment, ContinualForm, one_link_each
 from calque.align.finetune import FinetuneAligner
-from calque.encoders.aligned import ALIGNMENT
+from calque.encoders.aligned import Beginning
 from calque.encoders.encoder import HuggingFaceEncoder
 from calque.encoders.open import open_encoder
 from calque.errors import BadSetting
-from calque.files import read_json
 from calque.pipeline.finetuning import FinetuneRecipe
 from calque.pipeline.runs import EncoderRecipe
 from calque.presets import load_preset
@@ -78,7 +77,5 @@ def _original(recipe: ContinualRecipe, encoder: HuggingFaceEncoder, device: str)
 
 def _aligned_from(spec: str | None) -> str | None:
     """The name of the encoder that an aligned one began as."""
-    about = Path(spec or "").expanduser() / ALIGNMENT
-    if spec is None or not about.is_file():
-        return None
-    return str(read_json(about).get("encoder", {}).get("name") or "") or None
+    began = None if spec is None else Beginning.read(Path(spec).expanduser())
+    return None if began is None else began.name or None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import fields, replace
@@ -15,11 +14,12 @@ from pydantic import Field
 from calque.align.corpora import Moves, Supervision
 from calque.align.finetune import UNRELATED, FinetuneAligner, FinetuneOptions, FinetuneTask, Loss
 from calque.align.regularisers import Form, Regulariser
+from calque.encoders.aligned import ALIGNMENT
 from calque.encoders.bylanguage import LanguageEncoders
 from calque.encoders.encoder import EncoderOptions, HuggingFaceEncoder
 from calque.encoders.open import open_encoder, save_aligned
 from calque.errors import BadSetting, TrainingStopped
-from calque.files import Cache, write_json
+from calque.files import Cache, atomic_directory, write_json
 from calque.geometry.losses import Power
 from calque.measure.word_retrieval import RetrievalOptions, retrieve
 from calque.pipeline.card import write_card
@@ -265,12 +265,13 @@ def _with_last_good(
         return stopped
     load_weights(kept[-1], trained_parameters(task.modules))
     undo.close()
-    folder = out.parent / f"{out.name}.last-good"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    made = task.aligned()
-    save_aligned(folder, made)
-    write_card(folder, made, recipe, f"**The last good weights of a training that stopped:** {stopped.what}.")
+    folder, made = out.parent / f"{out.name}.last-good", task.aligned()
+    if folder.exists() and not (folder / ALIGNMENT).is_file():
+        return stopped
+    told = f"**The last good weights of a training that stopped:** {stopped.what}."
+    with atomic_directory(folder) as partial:
+        save_aligned(partial, made)
+        write_card(partial, made, recipe, told)
     return TrainingStopped(f"{stopped.what}, written to {folder}", where=stopped.where, remedy=stopped.remedy)
 
 

@@ -32,7 +32,7 @@ def flat(held: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
         label = f"{above}{name}".replace("_", " ")
         if isinstance(value, Mapping):
             yield from flat(value, f"{label}, ")
-        elif isinstance(value, list) and value and isinstance(value[0], Mapping):
+        elif isinstance(value, list) and value and all(isinstance(one, Mapping) for one in value):
             for one in value:
                 yield from flat({k: v for k, v in one.items() if k != "name"}, f"{one.get('name', label)}, ")
         elif value is not None:

@@ -1,8 +1,8 @@
 """Several language pairs as one: the plain mean of their figures, tested over the items of all of them.
 
-Every language counts the same, however many words were scored in it. Sentences of the same number are
-resampled together: where the languages translate the same sentences, their words are not independent, and
-where they do not, nothing is lost.
+Every language counts the same, however many words were scored in it. Translations of the same sentence are
+resampled together, wherever it stands in each text: their words are not independent. Sentences that one
+language alone has are resampled by themselves.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def verdict_layer(panels: Sequence[Panel]) -> int | None:
 
 
 def _best(panels: Sequence[Panel], encoder: str, layers: Sequence[int | None]) -> int | None:
-    """The layer at which an encoder's mean is best; the lowest of equals."""
+    """The layer at which an encoder's mean is best, the lowest of equals; None where nothing has a mean."""
     sign = -1 if panels[0].reading.lower else 1
     means = {layer: sign * m.value for layer in layers if (m := _mean(panels, encoder, layer))}
-    return max(means, key=means.__getitem__)
+    return max(means, key=means.__getitem__, default=None)
 
 
 def shared_layers(panels: Sequence[Panel], encoders: Sequence[str]) -> tuple[int | None, ...]:
@@ -109,7 +109,8 @@ def _plain_mean(held: Sequence[Result | None]) -> Result | None:
 
 @dataclass(frozen=True, eq=False)
 class Gains:
-    """What was gained on the items of one language, and their sentences. Shape: both (items,)."""
+    """What was gained on the items of one language, and their sentences, by a number that is the same for the
+    same sentence in all languages. Shape: both (items,)."""
 
     gain: Doubles
     sentence: Longs
@@ -138,18 +139,25 @@ def mean_intervals(
 
 def _by_sentence(languages: Sequence[Gains]) -> tuple[Doubles, Doubles]:
     """Sums and numbers of items, of sentences that have any. Shape: both (languages, sentences)."""
-    count = int(max(one.sentence.max() for one in languages)) + 1
-    sums = [np.bincount(one.sentence, one.gain, count) for one in languages]
-    sizes = np.array([np.bincount(one.sentence, minlength=count) for one in languages], np.float64)
-    used = sizes.any(0)
-    return np.array(sums, np.float64)[:, used], sizes[:, used]
+    places = _numbered(languages)
+    count = int(max(place.max() for place in places)) + 1
+    sums = [np.bincount(place, one.gain, count) for place, one in zip(places, languages, strict=True)]
+    sizes = [np.bincount(place, minlength=count) for place in places]
+    return np.array(sums, np.float64), np.array(sizes, np.float64)
+
+
+def _numbered(languages: Sequence[Gains]) -> list[Longs]:
+    """The sentences of all languages in the order in which they first occur. Shape: each (items,)."""
+    every = np.concatenate([one.sentence for one in languages])
+    _, first, place = np.unique(every, return_index=True, return_inverse=True)
+    rank = np.argsort(np.argsort(first))[place]
+    return np.split(rank, np.cumsum([len(one.sentence) for one in languages])[:-1])
 
 
 def mean_test(languages: Sequence[Gains]) -> float:
     """p of a gain this far from none: before and after exchanged sentence by sentence, in all languages."""
     scaled = np.concatenate([one.gain / len(one.gain) for one in languages])
-    sentences = np.concatenate([one.sentence for one in languages])
-    return paired(np.zeros_like(scaled), scaled, sentences).p
+    return paired(np.zeros_like(scaled), scaled, np.concatenate(_numbered(languages))).p
 
 
 def _values(panels: Sequence[Panel], encoder: str, layer: int | None) -> list[Gains] | None:

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from calque.documents import shaped
 from calque.errors import BadInput
 from calque.files import read_json
+from calque.store import LARGEST
 
 T = TypeVar("T")
-LARGEST = 1e100
 Record = Mapping[str, Any]
 
 
@@ -31,12 +32,8 @@ def records(path: Path, parse: Callable[[Record], T]) -> tuple[T, ...]:
         raise BadInput("should hold a list", where=path, remedy="make the run again")
     found = []
     for number, record in enumerate(held, 1):
-        try:
+        with shaped(path, "make the run again", what=f"record {number} does not fit"):
             found.append(parse(record))
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-            raise BadInput(
-                f"record {number} does not fit: {error!r}", where=path, remedy="make the run again"
-            ) from None
     return tuple(found)
 
 

@@ -18,7 +18,7 @@ from calque.errors import BadSetting
 from calque.files import is_done, read_json, write_json
 from calque.links.pharaoh import is_pud, read_pud
 from calque.measure.scoring import Measurement
-from calque.pipeline.runs import EncoderRecipe, Running, open_for, running
+from calque.pipeline.runs import FEWEST_ROUNDS, EncoderRecipe, Running, open_for, running
 from calque.recipe import Recipe, parse_layers
 from calque.store import load_pairs, load_results, save_results
 from calque.types import Encoder, Pooling, Result, WordPairs
@@ -40,7 +40,7 @@ class MeasureRecipe(EncoderRecipe):
     pairs: list[str] = Field(default_factory=list)
     layers: str = "all"
     pooling: Pooling | None = None
-    rounds: int = Field(1000, ge=1)
+    rounds: int = Field(1000, ge=FEWEST_ROUNDS)
     limit: int | None = Field(None, ge=1)
 
     @classmethod

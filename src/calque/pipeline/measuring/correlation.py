@@ -15,7 +15,7 @@ from calque.files import file_digest
 from calque.measure.correlation import Pairing, Point, correlation
 from calque.measure.scoring import Measurement
 from calque.pipeline.measuring.common import MeasureRun, measured, save_measurements
-from calque.pipeline.runs import Running
+from calque.pipeline.runs import FEWEST_ROUNDS, Running
 from calque.recipe import Choice, Recipe, parse_layers
 from calque.report.collect import Panel, collect
 
@@ -51,7 +51,7 @@ class CorrelationRecipe(Recipe):
     y: str | None = None
     over: Over = Over.LAYERS
     layer: str = "last"
-    rounds: int = Field(10_000, ge=1)
+    rounds: int = Field(10_000, ge=FEWEST_ROUNDS)
 
 
 def measure_correlation(

@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
+import numpy as np
+
+from calque.encoders.aligned import AlignedEncoder
 from calque.geometry.neighbours import Similarity
 from calque.measure.scoring import Measurement
-from calque.measure.sentence_retrieval import SentenceOptions, sentence_retrieval
+from calque.measure.sentence_retrieval import NONE, SentenceOptions, sentence_retrieval
 from calque.pipeline.measuring.common import (
     Many,
     MeasureRun,
@@ -24,18 +27,23 @@ from calque.types import Bitext, Encoder
 
 
 class SentencesRecipe(ParallelRecipe):
-    """Settings of `calque measure sentences`."""
+    """Settings of `calque measure sentences`.
+
+    Sentence pairs that any of the encoders was aligned on are left out for all, unless `include_seen`.
+    """
 
     verb: ClassVar[str] = "measure sentences"
 
     similarity: Similarity = Similarity.COSINE
     radius_k: int = 10
+    include_seen: bool = False
 
     def retrieval(self, device: str) -> SentenceOptions:
         return SentenceOptions(
             similarity=self.similarity,
             radius_k=self.radius_k,
             pooling=self.pooling,
+            include_seen=self.include_seen,
             rounds=self.rounds,
             seed=self.seed,
             device=device,
@@ -68,10 +76,12 @@ def measure_sentences(
 
 def _measure(recipe: SentencesRecipe, opened: Mapping[str, Encoder], bitext: Bitext) -> Measurement:
     encoders = meeting(opened, bitext.languages)
+    read = [one.read for one in encoders.values() if isinstance(one, AlignedEncoder)]
     return sentence_retrieval(
         encoders,
         bitext,
         recipe.chosen_layers(encoders),
+        seen=np.unique(np.concatenate([NONE, *read])),
         options=recipe.retrieval(torch_device(opened)),
         recipe=recipe.digest(),
     )
