@@ -13,11 +13,12 @@ import scipy.stats
 from calque.errors import BadInput, BadSetting
 from calque.files import write_json
 from calque.pipeline import Comparison, compare
-from calque.pipeline.comparing import Row
+from calque.pipeline.comparing import Row, mean_of
 from calque.report.collect import collect
 from calque.stats.ratios import Ratio
 from calque.stats.seeds import Runs, SeedTest, compare_means
 from calque.stats.significance import holm
+from calque.stats.translations import shared_clusters
 from calque.store import save_items, save_results
 from calque.types import Items, Result
 from run_folders import portion, transfer_run
@@ -90,6 +91,11 @@ def rows(found: Comparison) -> Mapping[tuple[str, str, str], Row]:
     return {(row.task, row.language, row.method): row for row in (*found.rows, *found.tasks)}
 
 
+def notes(found: Comparison) -> list[str]:
+    """All but that tests of so many items each are not translations, which is so in most of these tests."""
+    return [note for note in found.notes if "taken as independent" not in note]
+
+
 def without(held: Iterable[Cell], *lost: tuple[object, ...]) -> list[Cell]:
     """All but those that fit one of these; None fits anything."""
 
@@ -113,7 +119,7 @@ def test_parts_that_are_complete_are_compared_as_whole_runs_are(
         for task, label in product(("nli", "pos"), SHARES)
     ]
     assert found.record() == compare(whole, baseline="base", rounds=200, **more).record()
-    assert found.notes == [] and len(found.rows) == 16 and len(found.tasks) == 4
+    assert notes(found) == [] and len(found.rows) == 16 and len(found.tasks) == 4
     options: dict[str, Any] = {**more, "rounds": 200}
     options["test"] = SeedTest.parse(options.get("test", SeedTest.BOTH))
     for (task, language, method), row in rows(found).items():
@@ -134,7 +140,7 @@ def test_p_values_of_languages_and_of_means_are_two_families(compared: Callable[
 def test_a_mean_is_over_the_seeds_that_all_its_languages_have(compared: Callable[..., Comparison]) -> None:
     lost = ("nli", "centring", "fr", 1)
     found = compared(without(cells(labels=SHARES), lost), test="seed-t")
-    assert found.notes == ["centring: nli: seed 1 is missing in fr; in the mean it is left out of centring"]
+    assert notes(found) == ["centring: nli: seed 1 is missing in fr; in the mean it is left out of centring"]
     seeds = {"base": (0, 1, 2), "centring": (0, 2), "weak": (0, 1, 2)}
     means = {
         label: np.mean([right("nli", label, code, own).mean(1) for code in ("de", "fr", "hi")], axis=0)
@@ -154,7 +160,7 @@ def test_a_mean_is_over_the_seeds_that_all_its_languages_have(compared: Callable
 def test_a_seed_that_the_baseline_lacks_is_told_once(compared: Callable[..., Comparison]) -> None:
     lost = ("nli", "base", "de", 0), ("nli", "base", "hi", 0), ("nli", "base", "hi", 3)
     found = compared(without(cells(labels=SHARES, seeds=4), *lost))
-    assert found.notes == [
+    assert notes(found) == [
         "base: nli: seed 0 is missing in de, hi; in the mean it is left out of base",
         "base: nli: seed 3 is missing in hi; in the mean it is left out of base",
     ]
@@ -170,7 +176,7 @@ def test_a_seed_missing_in_a_language_of_the_training_data_takes_nothing_from_th
     compared: Callable[..., Comparison],
 ) -> None:
     found = compared(without(cells(), ("nli", "centring", "en", 1)))
-    assert found.notes == []
+    assert notes(found) == []
     assert rows(found)["nli", "mean", "centring"].comparison.method.seeds == 3
     assert rows(found)["nli", "en", "centring"].comparison.method.seeds == 2
 
@@ -178,7 +184,7 @@ def test_a_seed_missing_in_a_language_of_the_training_data_takes_nothing_from_th
 def test_one_seed_in_common_cannot_tell_and_none_gives_no_mean(compared: Callable[..., Comparison]) -> None:
     held = without(cells(labels=SHARES), *(("nli", "weak", "de", seed) for seed in (0, 1)))
     found = compared(without(held, *(("nli", "centring", *one) for one in (("de", 0), ("fr", 1), ("hi", 2)))))
-    assert found.notes == [
+    assert notes(found) == [
         "centring: nli: no mean, as no seed is there in all of de, fr, hi",
         "weak: nli: seeds 0, 1 are missing in de; in the mean they are left out of weak",
     ]
@@ -209,16 +215,16 @@ def test_a_task_without_its_baseline_does_not_take_the_others_with_it(
     held = cells(tasks=("ner", "nli"), labels=SHARES)
     found = compared(without(held, ("ner", "base", None, None)))
     alone = compared([cell for cell in held if cell[0] == "nli"])
-    assert found.notes == [
+    assert notes(found) == [
         "ner: not compared, as no run of the baseline base is here, only of centring, weak"
     ]
-    assert {**found.record(), "notes": []} == alone.record()
+    assert {**found.record(), "notes": []} == {**alone.record(), "notes": []}
 
 
 def test_a_method_that_was_not_run_on_a_task_is_told(compared: Callable[..., Comparison]) -> None:
     held = without(cells(tasks=("nli", "pos"), labels=SHARES), ("pos", "weak", None, None))
     found = compared(held)
-    assert found.notes == ["weak: pos: not compared, as no run of it is here"]
+    assert notes(found) == ["weak: pos: not compared, as no run of it is here"]
     assert {(row.task, row.method) for row in found.tasks} == {
         ("nli", "centring"), ("nli", "weak"), ("pos", "centring"),
     }  # fmt: skip
@@ -251,7 +257,7 @@ def test_runs_that_are_compared_one_by_one_are_those_of_seeds_that_both_have(
     compared: Callable[..., Comparison], more: dict[str, Any]
 ) -> None:
     found = compared(without(cells(labels=SHARES), ("nli", "centring", None, 1)), **more)
-    assert found.notes == [
+    assert notes(found) == [
         "centring: nli: seed 1 is missing in de, fr, hi; in the mean it is left out of base",
         "centring: nli: seed 1 is missing in en, de, fr, hi; there it is left out of base",
     ]
@@ -280,7 +286,7 @@ def test_paired_seeds_are_the_paired_test_of_scipy_on_what_is_left(
     assert rows(found)["nli", "de", "centring"].comparison.p == pytest.approx(
         scipy.stats.ttest_rel(*single).pvalue
     )
-    assert found.notes == [
+    assert notes(found) == [
         "base: nli: seed 0 is missing in de; in the mean it is left out of base and centring",
         "base: nli: seed 0 is missing in de; there it is left out of centring",
         "centring: nli: seed 4 is missing in fr; in the mean it is left out of base and centring",
@@ -293,8 +299,8 @@ def test_seeds_that_none_shares_are_told_and_not_compared(compared: Callable[...
     held = without(held, ("nli", "base", "de", 2))
     found = compared(held, paired_seeds=True)
     assert ("nli", "de", "weak") not in rows(found) and ("nli", "mean", "weak") not in rows(found)
-    assert "weak: nli: not compared in de, as it has no seed in common with base" in found.notes
-    assert "weak: nli: no mean, as it has no seed in common with base" in found.notes
+    assert "weak: nli: not compared in de, as it has no seed in common with base" in notes(found)
+    assert "weak: nli: no mean, as it has no seed in common with base" in notes(found)
     assert rows(found)["nli", "mean", "centring"].comparison.baseline.seeds == 2
     assert rows(found)["nli", "fr", "weak"].comparison.baseline.seeds == 3
 
@@ -305,17 +311,17 @@ def test_seeds_that_none_shares_are_told_and_not_compared(compared: Callable[...
 def test_a_language_that_the_baseline_lacks_is_left_out(compared: Callable[..., Comparison]) -> None:
     held = cells(labels=SHARES)
     found = compared(without(held, ("nli", "base", "fr", None)))
-    assert found.notes == [
+    assert notes(found) == [
         "nli: centring, weak not compared in fr, as the baseline base was not tested there",
         "nli: fr not in the mean, as not all runs were tested in it",
     ]
     alone = compared(without(held, (None, None, "fr", None)))
-    assert {**found.record(), "notes": []} == alone.record()
+    assert {**found.record(), "notes": []} == {**alone.record(), "notes": []}
 
 
 def test_a_language_that_a_method_lacks_is_in_no_mean(compared: Callable[..., Comparison]) -> None:
     found = compared(without(cells(labels=SHARES), ("nli", "weak", "fr", None)))
-    assert found.notes == [
+    assert notes(found) == [
         "nli: fr not in the mean, as not all runs were tested in it",
         "weak: nli: not compared in fr, as it was not tested there",
     ]
@@ -328,7 +334,7 @@ def test_methods_without_a_language_in_common_have_means_of_their_own(
 ) -> None:
     lost = [("nli", "weak", "de", None), ("nli", "weak", "fr", None), ("nli", "centring", "hi", None)]
     found = compared(without(cells(labels=SHARES), *lost))
-    assert found.notes[1] == (
+    assert notes(found)[1] == (
         "nli: no language was tested with all methods: the mean is over de, fr of centring; hi of weak"
     )
     assert {row.method: row.comparison.items for row in found.tasks} == {
@@ -348,7 +354,7 @@ def test_the_language_of_the_training_data_is_never_taken_for_transfer(
 ) -> None:
     lost = [("nli", "weak", code, None) for code in ("de", "fr", "hi")]
     found = compared(without(cells(labels=SHARES), *lost))
-    assert found.notes == [
+    assert notes(found) == [
         "weak: nli: no mean, as it and the baseline share no language but those of the training data",
         "weak: nli: not compared in de, fr, hi, as it was not tested there",
     ]
@@ -398,6 +404,11 @@ def test_a_part_that_comes_later_makes_another_comparison(tmp_path: Path) -> Non
         compare(held, pool=True, out=tmp_path / "out")
 
 
+def test_rounds_that_make_no_p_value_are_refused() -> None:
+    with pytest.raises(BadSetting, match=r"rounds: should be at least 10 \(given: 9\)"):
+        compare(["a", "b"], rounds=9)
+
+
 def test_a_task_of_which_nothing_was_learned_says_so(
     compared: Callable[..., Comparison], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -408,4 +419,156 @@ def test_a_task_of_which_nothing_was_learned_says_so(
 
     monkeypatch.setitem(globals(), "planted", nothing_of_ner)
     found = compared(cells(tasks=("nli", "pos")))
-    assert found.notes == ["pos: accuracy is 0 in every run: nothing was learned, so nothing can be compared"]
+    assert notes(found) == [
+        "pos: accuracy is 0 in every run: nothing was learned, so nothing can be compared"
+    ]
+
+
+# ------------------------------------------------------------------------------------- translations
+
+
+def test_translations_of_which_two_premises_are_one_are_still_translations() -> None:
+    """As es and vi are in XNLI: joined, their items count once; by themselves they count as many."""
+    whole = np.arange(300) // 3
+    other = np.where(whole == 99, 3, whole)
+    joined = shared_clusters([whole, other])
+    assert joined is not None and np.array_equal(joined, other)
+    rng = np.random.default_rng(0)
+    hits = [(rng.random((3, 300)) < share).astype(float) for share in (0.5, 0.6)]
+
+    def pairs(*clusters: np.ndarray) -> list[tuple[Runs, Runs]]:
+        made = [
+            [Runs({"right": h, "count": np.ones(h.shape)}, own, (0, 1, 2)) for h in hits] for own in clusters
+        ]
+        return [(a, b) for a, b in made]
+
+    found = mean_of(pairs(whole, other), ACCURACY, {})
+    assert found == mean_of(pairs(other, other), ACCURACY, {})
+    assert found.clusters == 99
+
+
+def test_tests_of_equally_many_items_that_belong_together_otherwise_are_not_translations() -> None:
+    assert shared_clusters([np.arange(300) // 3, np.arange(300) // 2]) is None
+    assert shared_clusters([np.arange(300), np.arange(299)]) is None
+
+
+def test_tests_that_may_be_translations_and_are_not_taken_for_them_are_told(
+    compared: Callable[..., Comparison],
+) -> None:
+    told = [note for note in compared(cells()).notes if "taken as independent" in note]
+    assert len(told) == 1 and told[0].startswith("nli: the tests of de, fr, hi do not match item by item")
+    assert compared(cells(tasks=("pos",))).notes == []
+
+
+# --------------------------------------------------------------------------- languages that were learned
+
+
+def learned(folder: Path, language: str, fingerprint: str = "0" * 64) -> Path:
+    """The same run, trained on other data."""
+    path = folder / "artifacts" / "data.json"
+    data = json.loads(path.read_text())
+    told = {**data["train"][0], "language": language, "fingerprint": fingerprint}
+    write_json(path, {**data, "train": [told]})
+    return folder
+
+
+def settled(folder: Path, **settings: object) -> Path:
+    """The same run with other settings in its recipe."""
+    path = folder / "recipe.toml"
+    path.write_text(path.read_text() + "".join(f"{k} = {json.dumps(v)}\n" for k, v in settings.items()))
+    return folder
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> tuple[Path, Path]:
+    """A run of the baseline and one of a method, whole."""
+    base, method = (
+        write(tmp_path / label, cells(tasks=("pos",), labels=[label])) for label in ("base", "centring")
+    )
+    return base, method
+
+
+def test_a_language_that_either_arm_learned_in_is_not_zero_shot(two: tuple[Path, Path]) -> None:
+    learned(two[1], "fr")
+    found = compare(two)
+    assert [row.languages for row in found.tasks] == [("de", "hi")]
+    assert "centring: pos: learned in fr, the baseline base in en" in found.notes
+    assert found.record()["trained by run"] == {"base": ["en"], "centring": ["fr"]}
+    learned(two[1], "en")
+    assert compare(two).record()["trained by run"] == {}
+
+
+def test_a_mean_that_is_not_of_transfer_says_so(tmp_path: Path) -> None:
+    some = [cell for cell in cells(tasks=("pos",)) if cell[2] in ("en", "de")]
+    base, method = (
+        write(tmp_path / label, [cell for cell in some if cell[1] == label]) for label in ("base", "centring")
+    )
+    found = compare([base, learned(method, "de")])
+    assert "pos: no language was tested that no run learned in: the mean is not of transfer" in found.notes
+
+
+# ------------------------------------------------------------------------------- settings that differ
+
+
+def test_tests_that_were_read_otherwise_are_not_compared(two: tuple[Path, Path]) -> None:
+    settled(two[1], words=3, longest_answer=1)
+    settled(two[0], words=128)
+    with pytest.raises(
+        BadSetting, match=r"read or scored .*words 3 against 128, longest_answer 1 against 30"
+    ):
+        compare(two)
+
+
+def test_what_was_trained_otherwise_is_told(two: tuple[Path, Path]) -> None:
+    settled(two[0], epochs=3, betas=[0.9, 0.999], label="base")
+    settled(two[1], epochs=12, freeze_layers=2, label="centring")
+    learned(two[1], "en", "1" * 64)
+    assert compare(two).notes == [
+        "centring: pos: trained otherwise than base: epochs 12 against 3, freeze_layers 2 against 0, "
+        "training data en:11111111 against en:00000000"
+    ]
+
+
+def parts(tmp_path: Path) -> list[Path]:
+    """Runs of two methods, each with two seeds that are a folder each."""
+    held = product(("base", "centring"), range(2))
+    return [
+        write(
+            tmp_path / f"{label}-{seed}",
+            [c for c in cells(tasks=("pos",), labels=[label]) if c[3] == seed],
+        )
+        for label, seed in held
+    ]
+
+
+def test_runs_that_were_trained_otherwise_are_not_one_method(tmp_path: Path) -> None:
+    runs_ = parts(tmp_path)
+    for place, one in enumerate(runs_):
+        settled(one, epochs=1, learning_rate=1e-3, seed=place)
+    assert len(compare(runs_, pool=True).tasks) == 1
+    learned(runs_[3], "en", "1" * 64)
+    with pytest.raises(BadSetting, match=r"both are called centring: training data en:1+ against en:0+ \("):
+        compare(runs_, pool=True)
+    learned(runs_[3], "en")
+    settled(runs_[3], batch=7)
+    with pytest.raises(BadSetting, match=r"called centring: batch 7 against none \("):
+        compare(runs_, pool=True)
+
+
+def test_encoders_of_one_method_differ_in_seeds_alone(tmp_path: Path) -> None:
+    runs_ = parts(tmp_path)
+    for place, one in enumerate(runs_):
+        made = tmp_path / f"encoder-{place}"
+        made.mkdir()
+        recipe = 'verb = "align"\nmethod = "rotation"\nencoder = "models/mbert"\npairs = ["a/b"]\n'
+        (made / "recipe.toml").write_text(f"{recipe}seed = {place}\n")
+        settled(one, encoder=str(made))
+        with (one / "recipe.toml").open("a") as file:
+            file.write(f'[inputs]\nencoder = "{place}"\n')
+    assert len(compare(runs_, pool=True).tasks) == 1
+    (made / "recipe.toml").write_text(recipe.replace("rotation", "least-squares"))
+    with pytest.raises(BadSetting, match="encoder's method least-squares against rotation"):
+        compare(runs_, pool=True)
+    (made / "recipe.toml").write_text(recipe.replace("mbert", "xlm-r"))
+    with pytest.raises(BadSetting, match="encoder's its encoder xlm-r against mbert"):
+        compare(runs_, pool=True)

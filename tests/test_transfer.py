@@ -15,6 +15,7 @@ from calque.errors import BadInput, BadSetting
 from calque.files import read_json
 from calque.pipeline import TransferRecipe, align, compare, predict, transfer, transferring
 from calque.presets import load_preset, preset_names
+from calque.progress import shown
 from calque.stats.seeds import SeedTest
 from calque.store import load_results
 from calque.transfer.tasks import task_named
@@ -128,8 +129,9 @@ def test_a_run_that_was_stopped_goes_on_and_ends_the_same(
     assert len(learned) == 3, "a finished run is not made again"
 
 
+@pytest.mark.parametrize("marked", [True, False], ids=["marked", "half removed"])
 def test_an_unfinished_run_of_another_recipe_is_not_mixed_in(
-    data: dict[str, Any], bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    data: dict[str, Any], bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, marked: bool
 ) -> None:
     out = tmp_path / "run"
 
@@ -145,9 +147,14 @@ def test_an_unfinished_run_of_another_recipe_is_not_mixed_in(
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
         patched.setattr(transferring.Learner, "test", stop)
         transfer("ner", str(bert), **data, out=out, **given)
-    with pytest.raises(BadSetting, match="unfinished run of another recipe"):
-        transfer("ner", str(bert), **data, out=out, **{**given, "epochs": 1})
-    assert transfer("ner", str(bert), **data, out=out, **{**given, "epochs": 1}, overwrite=True).results
+    other = {**data, **given, "epochs": 1}
+    if marked:
+        with pytest.raises(BadSetting, match="unfinished run of another recipe"):
+            transfer("ner", str(bert), **other, out=out)
+    else:  # its removal was cut off
+        (tmp_path / ".run.parts" / "recipe.json").unlink()
+    found = transfer("ner", str(bert), **other, out=out, overwrite=marked)
+    assert found.results == transfer("ner", str(bert), **other, out=tmp_path / "alone").results
 
 
 def test_a_linear_head_is_an_ordinary_model_that_predicts_the_same(
@@ -203,6 +210,53 @@ def test_a_task_model_is_tested_and_trained_on(tuned: Path, data: dict[str, Any]
         transfer("nli", **given, out=tmp_path / "wrong")
 
 
+def test_a_model_that_is_only_tested_has_one_seed(
+    tuned: Path, data: dict[str, Any], typed: Callable[..., str], tmp_path: Path
+) -> None:
+    given = {"model": str(tuned / "models" / "seed-0"), **data, "epochs": 0}
+    runs = [transfer("ner", **given, label=name, out=tmp_path / name) for name in ("one", "other")]
+    assert [run.data["seeds"] for run in runs] == [[0], [0]]
+    assert runs[0].data["a seed varies"].startswith("nothing")
+    found = compare([run.folder for run in runs])
+    assert found.varies.startswith("nothing") and "helped" not in found.overall
+    for asked in (3, [0, 1]):
+        with pytest.raises(BadSetting, match=r"nothing varies between them \(--seeds 1\)"):
+            transfer("ner", **given, seeds=asked, out=tmp_path / "several")
+    untrained = {**given, "train": (), "epochs": None}
+    assert transferring.transfer_recipe("ner", **untrained, seeds=[7]).seeds == (7,)
+    told = typed("transfer", "ner", "--model", given["model"], "--test", f"de={data['test']['de']}",
+                 "--out", str(tmp_path / "typed"))  # fmt: skip
+    assert "one seed" in told and "which vary" not in told
+
+
+def test_what_is_read_is_not_replaced(tuned: Path, data: dict[str, Any], tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(tuned, run)
+    other = _other(tmp_path)
+    with pytest.raises(BadSetting, match=rf"holds what is read: {run}"):
+        compare([run, other], out=run, overwrite=True)
+    model = next((run / "models").iterdir())
+    with pytest.raises(BadSetting, match="holds what is read"):
+        transfer("ner", model=str(model), test=data["test"], out=run, overwrite=True)
+    assert model.is_dir() and not (tmp_path / ".run.parts").exists()
+    text = tmp_path / "text.en"
+    text.write_text("the cat\n", encoding="utf-8")
+    with pytest.raises(BadSetting, match="holds what is read"):
+        predict(model, text, "en", out=text, overwrite=True)
+    assert text.read_text(encoding="utf-8") == "the cat\n"
+
+
+def test_a_mistyped_model_is_looked_for_before_its_task_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tn").mkdir()
+    with pytest.raises(BadInput, match=r"no such directory \(did you mean tn\?\)"):
+        predict("./tnn", "text", "en", out=tmp_path / "said.tsv")
+    with pytest.raises(BadInput, match=r"no such directory \(did you mean tn\?\)"):
+        transfer("ner", model="./tnn", test={"en": "text"}, out=tmp_path / "run")
+
+
 def test_choosing_by_other_languages_has_to_be_asked_for_and_is_told(
     data: dict[str, Any], bert: Path, tmp_path: Path
 ) -> None:
@@ -221,6 +275,27 @@ def _other(tmp_path: Path) -> Path:
     """The same run under another name."""
     shutil.copytree(tmp_path / "run", tmp_path / "again")
     return tmp_path / "again"
+
+
+def test_training_data_are_not_tested_and_dev_data_that_are_are_told(
+    data: dict[str, Any], bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given: dict[str, Any] = {**FROZEN, "layers": "last", "seeds": 1, "epochs": 1}
+    train = data["train"]
+    with pytest.raises(
+        BadSetting, match=r"training data and the test of en are the same 60 items .*train\.en"
+    ):
+        transfer("ner", str(bert), train=train, test=train, out=tmp_path / "leak", **given)
+    test = data["test"]
+    with shown():
+        run = transfer("ner", str(bert), **data, dev={"en": test["en"]}, out=tmp_path / "run", **given)
+    told = "the dev data and the test of en are the same items: scores there are of dev data"
+    assert run.data["notes"] == [told] and told in capsys.readouterr().err
+    assert run.data["encoder"] == {"encoder": bert.name.rstrip("0123456789")}
+    run = transfer("ner", str(bert), **data, dev=train, out=tmp_path / "chosen", **given)
+    assert run.data["notes"] == [
+        "the training data and the dev data of en are the same items: they choose no epoch well"
+    ]
 
 
 def test_maps_take_either_side_into_the_space_of_the_other(

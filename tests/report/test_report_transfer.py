@@ -152,6 +152,9 @@ def test_languages_of_the_training_data_are_marked_where_they_are_told(tmp_path:
     _, seen = page(comparison_run(tmp_path / "some", {**whole, "trained": ["en"]}))
     assert "English trained on" in seen.text and "mean of languages not trained on" in seen.text
     assert "learned the task in English" in seen.text
+    by_run = {"mBERT": ["en"], "centring": ["de", "hi"]}
+    _, seen = page(comparison_run(tmp_path / "apart", {**whole, "trained by run": by_run}))
+    assert "learned the task (mBERT in English; centring in German and Hindi) and was tested" in seen.text
     whole["tasks"][0] |= {"items": 1000, "languages": ["hi"]}
     told = {**whole, "trained": {"ner": ["en"], "pos": ["de"]}}
     table = tables(page(comparison_run(tmp_path / "one", told))[0])[0]

@@ -475,3 +475,28 @@ def test_a_level_is_a_share() -> None:
     assert verdicts({}) == [] and verdicts({"a": comparison(0.1, 0.06)}, level=0.1)[0].finding == "helped"
     with pytest.raises(BadSetting, match="level is 5"):
         verdicts({}, level=5)
+
+
+# ------------------------------------------------------------------------------------------ gold counts
+
+
+def test_arms_that_count_other_words_are_refused() -> None:
+    """As parsing with `words` 3 against 128 does: the denominators differ, whatever is predicted."""
+    metric = Ratio("las", {"las_right": 1}, {"scored_words": 1})
+
+    def arm(words: list[float]) -> Runs:
+        many = np.tile(words, (2, 1))
+        return Runs({"las_right": many / 2, "scored_words": many}, np.arange(3), (0, 1))
+
+    assert compare_means([(arm([3, 5, 7]), arm([3, 5, 7]))], metric).difference == 0
+    with pytest.raises(BadInput, match=r"scored_words of item 1 is 3 and 5 .* 2 of 3 items: .*otherwise"):
+        compare_means([(arm([3, 5, 7]), arm([3, 3, 3]))], metric)
+
+
+def test_arms_may_predict_as_many_spans_as_they_like() -> None:
+    metric = Ratio("f1", {"span_hits": 2}, {"span_predicted": 1, "span_gold": 1})
+    ones = np.ones((2, 4))
+    a = {"span_hits": ones, "span_predicted": ones, "span_gold": ones}
+    b = {**a, "span_predicted": 3 * ones}
+    pair = (Runs(a, np.arange(4), (0, 1)), Runs(b, np.arange(4), (0, 1)))
+    assert compare_means([pair], metric).difference == -0.5

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from calque.errors import BadInput, BadSetting
-from calque.pipeline.transferred import TransferFolder
+from calque.pipeline.transferred import TransferFolder, differing
 from calque.stats.seeds import Arms, Runs, SeedTest, comparable_seeds
 
 #: Runs of the baseline and of the method, by language.
@@ -33,6 +33,11 @@ class Match:
     @property
     def method(self) -> str:
         return self.other.label
+
+    @property
+    def trained(self) -> frozenset[str]:
+        """The languages that either learned in."""
+        return self.base.trained | self.other.trained
 
     @property
     def tests(self) -> tuple[str, ...]:
@@ -62,7 +67,8 @@ def matched(held: Sequence[TransferFolder], baseline: str) -> Matches:
         raise BadSetting(
             f"only the baseline {baseline} is here", remedy="give the runs to compare with it as well"
         )
-    return Matches([_match(bases, other, baseline) for other in others])
+    found = [_match(bases, other, baseline) for other in others]
+    return Matches(found, list(_otherwise(found)))
 
 
 def matchable(held: Sequence[TransferFolder], baseline: str) -> Matches:
@@ -71,6 +77,7 @@ def matchable(held: Sequence[TransferFolder], baseline: str) -> Matches:
     pairs = [(bases[other.task], other) for other in others if other.task in bases]
     found = [Match(base, other, tuple(common(base, other))) for base, other in pairs]
     notes = [*_baseless(bases, others, baseline), *_methodless(bases, others), *_untested(found)]
+    notes += _otherwise(found)
     return Matches(found, notes)
 
 
@@ -100,7 +107,13 @@ def _match(bases: Mapping[str, TransferFolder], other: TransferFolder, baseline:
 
 
 def common(base: TransferFolder, other: TransferFolder) -> list[str]:
-    """The languages that both were tested in, on the same items."""
+    """The languages that both were tested in, on the same items, which both read and scored alike."""
+    if differ := differing(other.reading, base.reading):
+        raise BadSetting(
+            f"tests were read or scored otherwise than in {base.folder}: {differ}",
+            where=other.folder,
+            remedy="test both with the same settings",
+        )
     shared = [language for language in base.tests if language in other.tests]
     for language in shared:
         if base.tests[language] != other.tests[language]:
@@ -149,6 +162,17 @@ def _untested(found: Sequence[Match]) -> Iterator[str]:
         yield f"{task}: {', '.join(methods)} {told}"
 
 
+def _otherwise(found: Sequence[Match]) -> Iterator[str]:
+    """What was trained otherwise than the baseline: that may be what is compared, and must be known."""
+    for one in found:
+        base, other = one.base, one.other
+        if base.trained != other.trained:
+            own, theirs = (", ".join(sorted(run.trained)) or "no language" for run in (other, base))
+            yield f"{one.method}: {one.task}: learned in {own}, the baseline {base.label} in {theirs}"
+        if differ := differing(other.training, base.training):
+            yield f"{one.method}: {one.task}: trained otherwise than {base.label}: {differ}"
+
+
 # --------------------------------------------------------------------------------------------- means
 
 
@@ -172,7 +196,7 @@ def averages(found: Sequence[Match]) -> Averages:
 
 def _averages(own: Sequence[Match]) -> Averages:
     """Of one task: over languages that were not trained on, where there are any."""
-    task, trained = own[0].task, own[0].base.trained
+    task, trained = own[0].task, frozenset[str]().union(*(one.trained for one in own))
     tests = list(dict.fromkeys(code for one in own for code in one.tests))
     wanted = [code for code in tests if code not in trained] or tests
     held = {one.method: tuple(code for code in one.languages if code in wanted) for one in own}
@@ -182,6 +206,8 @@ def _averages(own: Sequence[Match]) -> Averages:
         for method in held
         if method not in able
     ]
+    if set(tests) <= trained and any(one.trained != one.base.trained for one in own):
+        notes.append(f"{task}: no language was tested that no run learned in: the mean is not of transfer")
     shared = tuple(code for code in wanted if all(code in codes for codes in able.values()))
     if able and not shared:
         told = "; ".join(f"{', '.join(codes)} of {method}" for method, codes in able.items())

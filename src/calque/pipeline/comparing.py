@@ -24,15 +24,16 @@ from calque.pipeline.comparable import (
     selected,
 )
 from calque.pipeline.measuring.common import Many, each
-from calque.pipeline.runs import running
+from calque.pipeline.runs import FEWEST_ROUNDS, running
 from calque.pipeline.transferred import TransferFolder, pooled, told_apart
-from calque.pipeline.transferring import VARIES
+from calque.pipeline.transferring import NOTHING_VARIES, VARIES
 from calque.recipe import Recipe, suggestion
 from calque.stats.ratios import Ratio
 from calque.stats.seed_verdicts import SeedVerdict, overall, verdicts
 from calque.stats.seeds import Runs, SeedComparison, SeedTest, compare_means
 from calque.stats.signature import signature
 from calque.stats.tasks import metric_of, metrics_of
+from calque.stats.translations import shared_clusters
 from calque.store import save_results
 from calque.types import Result
 
@@ -62,7 +63,7 @@ class CompareRecipe(Recipe):
     pool: bool = False
     varies: str = VARIES
     level: float = Field(0.05, gt=0, lt=1)
-    rounds: int = Field(1000, ge=1)
+    rounds: int = Field(1000, ge=FEWEST_ROUNDS)
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,7 @@ class Comparison:
     """Everything that `compare` found: single languages, tasks, and one sentence for all.
 
     p-values of all `rows` are corrected for each other, those of all `tasks` likewise. `trained` are the
-    languages of each task's training data.
+    languages of each task's training data, `by_run` those of each label where they differ.
     """
 
     baseline: str
@@ -126,6 +127,7 @@ class Comparison:
     trained: Mapping[str, Sequence[str]] = field(default_factory=dict)
     varies: str = VARIES
     folder: Path | None = None
+    by_run: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def overall(self) -> str:
@@ -152,6 +154,7 @@ class Comparison:
             "tasks": [row.record() for row in self.tasks],
             "overall": self.overall,
             "trained": {task: list(codes) for task, codes in self.trained.items()},
+            "trained by run": {label: list(codes) for label, codes in self.by_run.items()},
             "notes": list(self.notes),
         }
 
@@ -196,6 +199,7 @@ def _compared(recipe: CompareRecipe, held: Sequence[TransferFolder], baseline: s
     over = averages(found.held)
     single: dict[Key, Tested] = {}
     means: dict[Key, Tested] = {}
+    apart: set[str] = set()
     for match in found.held:
         pairs, key = match.pairs(), (match.task, match.method)
         for code, pair in pairs.items():
@@ -203,6 +207,7 @@ def _compared(recipe: CompareRecipe, held: Sequence[TransferFolder], baseline: s
         if key in over.languages:
             chosen = {code: pairs[code] for code in over.languages[key]}
             means[match.task, MEAN, match.method] = tested(recipe, match, chosen, mean=True)
+            apart.update(independent(recipe, match, chosen))
     several = len({match.method for match in found.held}) > 1
     notes = {note for one in held for note in one.notes}
     every = [*single.items(), *means.items()]
@@ -212,10 +217,17 @@ def _compared(recipe: CompareRecipe, held: Sequence[TransferFolder], baseline: s
         recipe.test,
         rows_of(single, recipe.level, several=several),
         rows_of(means, recipe.level, several=several),
-        sorted(notes.union(found.notes, over.notes, gaps, unlearned(every))),
+        sorted(notes.union(found.notes, over.notes, apart, gaps, unlearned(every))),
         learned_in(found.held),
-        recipe.varies,
+        _varying(recipe, held),
+        by_run=learned_by(found.held),
     )
+
+
+def _varying(recipe: CompareRecipe, held: Sequence[TransferFolder]) -> str:
+    """What differs between seeds: as told, but nothing where all models were only tested."""
+    untrained = all(one.data.get("a seed varies") == NOTHING_VARIES for one in held)
+    return NOTHING_VARIES if untrained and recipe.varies == VARIES else recipe.varies
 
 
 def unlearned(held: Iterable[tuple[Key, Tested]]) -> Iterator[str]:
@@ -240,8 +252,19 @@ def learned_in(found: Sequence[Match]) -> dict[str, list[str]]:
     """The languages of the training data of every task that was compared."""
     learned: dict[str, set[str]] = {}
     for one in found:
-        learned.setdefault(one.task, set()).update(one.base.trained, one.other.trained)
+        learned.setdefault(one.task, set()).update(one.trained)
     return {task: sorted(codes) for task, codes in learned.items()}
+
+
+def learned_by(found: Sequence[Match]) -> dict[str, list[str]]:
+    """The same of every run by its label, where they are not the same; else nothing."""
+    if all(one.base.trained == one.other.trained for one in found):
+        return {}
+    learned: dict[str, set[str]] = {}
+    for one in found:
+        learned.setdefault(one.base.label, set()).update(one.base.trained)
+        learned.setdefault(one.method, set()).update(one.other.trained)
+    return {label: sorted(codes) for label, codes in learned.items()}
 
 
 @dataclass(frozen=True)
@@ -273,9 +296,26 @@ def tested(recipe: CompareRecipe, match: Match, pairs: Pairs, *, mean: bool) -> 
 
 def mean_of(pairs: Sequence[tuple[Runs, Runs]], metric: Ratio, options: Mapping[str, Any]) -> SeedComparison:
     """The comparison over languages; test sets whose items belong together the same way are translations."""
-    first = pairs[0][0].cluster
-    parallel = len(pairs) > 1 and all(np.array_equal(first, one.cluster) for one, _ in pairs)
-    return compare_means(pairs, metric, parallel=parallel, **options)
+    shared = shared_clusters([one.cluster for one, _ in pairs]) if len(pairs) > 1 else None
+    if shared is None or not all(np.array_equal(a.cluster, b.cluster) for a, b in pairs):
+        return compare_means(pairs, metric, **options)
+    joined = [(replace(a, cluster=shared), replace(b, cluster=shared)) for a, b in pairs]
+    return compare_means(joined, metric, parallel=True, **options)
+
+
+#: Tasks whose tests are mostly translations of one; other tests of different items are just other texts.
+TRANSLATED = ("nli", "qa")
+
+
+def independent(recipe: CompareRecipe, match: Match, pairs: Pairs) -> Iterator[str]:
+    """That tests which may be translations are not taken for them, where items matter by clusters."""
+    if match.task not in TRANSLATED or recipe.test != SeedTest.BOTH or len(pairs) < 2:
+        return
+    if shared_clusters([one.cluster for one, _ in pairs.values()]) is None:
+        yield (
+            f"{match.task}: the tests of {', '.join(pairs)} do not match item by item, and are taken as "
+            "independent; if they are translations of each other, p of their mean is too small"
+        )
 
 
 def rows_of(given: Mapping[Key, Tested], level: float, *, several: bool) -> list[Row]:

@@ -88,11 +88,12 @@ _SETTINGS = ("task", "regime", "head", "layers", "mix", "body", "body_width", "b
              "max_length")  # fmt: skip
 
 
-def best_model(folder: Path) -> Path:
-    """A model's folder; of a run of `calque transfer`, the one model in it."""
+def best_model(name: str | Path) -> str:
+    """A model as it is named (`./model` is on no hub); of a run of `calque transfer`, the one model in it."""
+    folder = Path(name)
     marker = finished(folder) if folder.is_dir() else None
     if marker is None or marker.get("verb") != "transfer" or not (folder / "results.jsonl").is_file():
-        return folder
+        return str(name)
     found = sorted((folder / "models").glob("*"))
     if len(found) != 1:
         raise BadSetting(
@@ -100,7 +101,7 @@ def best_model(folder: Path) -> Path:
             where=folder,
             remedy=f"name one: {found[0]}" if found else "run it with --keep-models best",
         )
-    return found[0]
+    return str(found[0])
 
 
 def known_task(spec: str) -> str | None:

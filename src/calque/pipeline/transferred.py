@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from calque.errors import BadInput
+from calque.documents import parse_toml, read_text
+from calque.errors import BadInput, BadSetting
 from calque.files import finished, read_json
 from calque.pipeline.transferring import DATA
+from calque.pipeline.transfersettings import made_by, reading_of, training_of
 from calque.stats.seeds import Runs
 from calque.store import load_items, load_results
 from calque.types import Items, Result
@@ -53,6 +55,36 @@ class TransferFolder:
     def trained(self) -> frozenset[str]:
         return frozenset(one["language"] for one in self.data["train"])
 
+    @cached_property
+    def settings(self) -> Mapping[str, Any]:
+        """What its recipe says."""
+        path = self.folder / "recipe.toml"
+        return parse_toml(read_text(path), path) if path.is_file() else {}
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """How it read and scored items."""
+        return reading_of(self.settings)
+
+    @property
+    def training(self) -> dict[str, Any]:
+        """How it was trained, and on what; parts of one may have dev data of their own."""
+        data = {"training data": self._data("train")}
+        if not self.parts:
+            data["dev data"] = self._data("dev")
+        return training_of(self.settings) | data
+
+    def _data(self, part: str) -> str:
+        """Languages and the beginnings of their fingerprints."""
+        held = sorted((one["language"], one.get("fingerprint", "")[:8]) for one in self.data[part])
+        return " ".join(f"{language}:{fingerprint}" for language, fingerprint in held)
+
+    @property
+    def encoder(self) -> dict[str, Any]:
+        """How its encoder was made; runs of before do not tell, but the encoder may still lie there."""
+        told = self.data.get("encoder") or made_by(str(self.settings.get("encoder", "")))
+        return {f"encoder's {name}" if name != "encoder" else name: value for name, value in told.items()}
+
     @property
     def notes(self) -> list[str]:
         """What figures of this run must be read with."""
@@ -74,6 +106,22 @@ class TransferFolder:
         held: list[Items] = [load_items(*self._items[language, seed]) for seed in seeds]
         columns = {name: np.stack([one.values[name] for one in held]) for name in held[0].values}
         return Runs(columns, held[0].cluster, tuple(seeds))
+
+
+def differing(own: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
+    """The names of what differs, with both values; empty where nothing does.
+
+    >>> differing({"epochs": 3, "head": "crf", "steps": None}, {"epochs": 5, "head": "crf", "steps": 9})
+    'epochs 3 against 5, steps none against 9'
+    """
+    names = [name for name in dict.fromkeys((*own, *theirs)) if own.get(name) != theirs.get(name)]
+    return ", ".join(f"{name} {_told(own.get(name))} against {_told(theirs.get(name))}" for name in names)
+
+
+def _told(value: Any) -> str:
+    if value is None or value == "":
+        return "none"
+    return " ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
 
 
 def told_apart(held: Sequence[TransferFolder]) -> list[TransferFolder]:
@@ -102,6 +150,7 @@ def _pooled(parts: Sequence[TransferFolder]) -> TransferFolder:
     for part in parts:
         if part.trained != first.trained:
             raise BadInput(f"trained on other languages than {first.folder}", where=part.folder)
+        _check_part(part, first)
         for one in part.data["test"]:
             known = tests.setdefault(one["language"], one)
             if known["fingerprint"] != one["fingerprint"]:
@@ -121,3 +170,26 @@ def _pooled(parts: Sequence[TransferFolder]) -> TransferFolder:
     data = {**first.data, "test": list(tests.values()), "seeds": sorted({seed for _, seed in done})}
     results = [one for part in parts for one in part.results]
     return TransferFolder(first.folder, first.label, data, results, tuple(parts))
+
+
+def _check_part(part: TransferFolder, first: TransferFolder) -> None:
+    """Refuse to take for one method what was read, trained or aligned otherwise."""
+    told = [differing(part.reading | _trained(part), first.reading | _trained(first))]
+    if _fingerprint(part) != _fingerprint(first):
+        told.append(differing(part.encoder, first.encoder))
+    if any(told):
+        raise BadSetting(
+            f"not the same method as {first.folder}, though both are called {first.label}: "
+            f"{', '.join(filter(None, told))}",
+            where=part.folder,
+            remedy="pool runs that differ in seeds and tests alone; give others a --label of their own",
+        )
+
+
+def _trained(one: TransferFolder) -> dict[str, Any]:
+    """How it was trained, whatever chose among epochs: languages of one method may have dev data each."""
+    return {name: value for name, value in one.training.items() if name != "dev data"}
+
+
+def _fingerprint(one: TransferFolder) -> str:
+    return str(one.settings.get("inputs", {}).get("encoder", ""))

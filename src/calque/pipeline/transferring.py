@@ -25,7 +25,7 @@ from calque.pipeline.continual import continual
 from calque.pipeline.runs import Running, is_trained, open_for, running
 from calque.pipeline.taskdata import TaskData, read_data
 from calque.pipeline.taskmodels import best_model, known_settings, opened_model, read_by, save_task_model
-from calque.pipeline.transfersettings import TransferRecipe, check
+from calque.pipeline.transfersettings import TransferRecipe, check, made_by
 from calque.presets import load_preset
 from calque.progress import duration, say
 from calque.recipe import Device, parse_layers
@@ -48,8 +48,12 @@ DATA = "data.json"
 Files: TypeAlias = str | Path | Sequence[str] | Mapping[str, str | Path]
 #: Trainings that nobody has time for.
 MOST_SEEDS = 10_000
+#: How many seeds there are unless told.
+SEEDS = 5
 #: What differs between seeds. The text and the alignment are the same for all of them.
 VARIES = "the head's first weights, the order of batches, dropout"
+#: The same of a model that is tested as it is.
+NOTHING_VARIES = "nothing, for a model that is only tested"
 
 
 @dataclass(frozen=True)
@@ -69,7 +73,7 @@ def transfer(
     test: Files = (),
     dev: Files = (),
     out: str | Path,
-    seeds: int | Sequence[int] = 5,
+    seeds: int | Sequence[int] | None = None,
     preset: str | None = None,
     overwrite: bool = False,
     device: str = "auto",
@@ -80,8 +84,8 @@ def transfer(
     """Learn a task and test it in other languages; settings as in `TransferRecipe`.
 
     A preset is the settings of a paper, by name or as a TOML file; settings that are given win over it. Data
-    are `code=file`, or files by language code. `seeds` are how many, from 0 on, or which. A run that was
-    stopped goes on where it stood when it is started again.
+    are `code=file`, or files by language code. `seeds` are how many, from 0 on, or which: 5 unless told, one
+    of a model that is only tested. A run that was stopped goes on where it stood when it is started again.
     """
     data = {"train": train, "test": test, "dev": dev}
     recipe = transfer_recipe(task, encoder, **data, seeds=seeds, preset=preset, **settings)
@@ -100,16 +104,17 @@ def transfer_recipe(
     train: Files = (),
     test: Files = (),
     dev: Files = (),
-    seeds: int | Sequence[int] = 5,
+    seeds: int | Sequence[int] | None = None,
     preset: str | None = None,
     **settings: Any,
 ) -> TransferRecipe:
     """What these settings ask for; no data is read yet."""
     if isinstance(seeds, int) and seeds > MOST_SEEDS:
         raise BadSetting(f"{seeds} seeds", remedy=f"at most {MOST_SEEDS:,}")
-    chosen = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
+    many = SEEDS if seeds is None else seeds
+    chosen = tuple(range(many)) if isinstance(many, int) else tuple(many)
     if settings.get("model") is not None:
-        folder = str(best_model(Path(str(settings["model"]))))
+        folder = best_model(str(settings["model"]))
         settings = {**known_settings(folder, task), **settings, "model": folder}
     if preset is not None:
         settings = {**load_preset(preset, "transfer").settings, "preset": Path(preset).stem, **settings}
@@ -122,6 +127,8 @@ def transfer_recipe(
         seeds=chosen,
         **settings,
     )
+    if recipe.only_tests and seeds is None:
+        recipe = recipe.model_copy(update={"seeds": (0,)})
     check(recipe)
     return recipe
 
@@ -157,6 +164,7 @@ class _Job:
         labels = held.labels if held is not None else task.labels(data.train)
         data = data.each(lambda one: known_labels(one, task, labels, skip_bad=recipe.skip_bad))
         _check_selection(recipe, data)
+        _check_apart(data)
         encoder = held.encoder if held is not None else open_for(str(recipe.encoder), recipe.options(device))
         _check_by_language(recipe, encoder, data)
         inputs = data.fingerprints() | {"encoder": encoder.fingerprint}
@@ -195,6 +203,8 @@ class _Job:
         encoder, began = self._opened(), time.monotonic()
         groups = self._groups(encoder)
         say(self._announced(groups))
+        for note in data_notes(self.data):
+            say(note)
         if self.recipe.regime is Regime.FINETUNE and self.data.train:
             _tell_held(encoder)
         del encoder
@@ -220,14 +230,17 @@ class _Job:
     def _prepare(self, parts: Path, overwrite: bool) -> None:
         """See to it that the finished parts that lie here until all are done are of this very recipe."""
         marker = parts / "recipe.json"
-        if marker.is_file() and read_json(marker).get("digest") != self.recipe.digest():
-            if not overwrite:
+        held = read_json(marker).get("digest") if marker.is_file() else None
+        if held != self.recipe.digest():
+            # Parts without their marker were being removed already, whoever's they are.
+            if held is not None and not overwrite:
                 raise BadSetting(
                     "an unfinished run of another recipe lies here",
                     where=parts,
                     remedy="--overwrite starts anew, another --out leaves it alone",
                 )
-            shutil.rmtree(parts, ignore_errors=True)
+            if first_process():
+                shutil.rmtree(parts, ignore_errors=True)
         if first_process():
             write_json(marker, {"digest": self.recipe.digest()})
 
@@ -422,11 +435,13 @@ class _Job:
             "label": self.recipe.label,
             "regime": self.recipe.regime.value,
             "seeds": list(self.recipe.seeds),
-            "a seed varies": VARIES,
+            "a seed varies": NOTHING_VARIES if self.recipe.only_tests else VARIES,
             "selected on": "all dev data"
             if self.recipe.select == "all"
             else "dev data in the training language",
             "labels": list(self.labels.names),
+            "encoder": made_by(self.recipe.encoder) if self.recipe.encoder else {},
+            "notes": list(data_notes(self.data)),
             **{name: list(map(described, getattr(self.data, name))) for name in ("train", "dev", "test")},
         }
 
@@ -511,3 +526,33 @@ def _check_selection(recipe: TransferRecipe, data: TaskData) -> None:
             f"dev data of {other[0]}, which is not a language of the training data",
             remedy="leave it out, or --select all to choose by it; every figure will say so",
         )
+
+
+def _check_apart(data: TaskData) -> None:
+    """What was learned from cannot tell what was learned."""
+    for code, (one, other) in same(data.train, data.test).items():
+        raise BadSetting(
+            f"the training data and the test of {code} are the same {len(other):,} items "
+            f"({one.origin or 'no file'} and {other.origin or 'no file'})",
+            remedy=f"another --test file of {code}",
+        )
+
+
+def data_notes(data: TaskData) -> Iterator[str]:
+    """That what chooses among epochs, or is meant to, is what is tested."""
+    if codes := ", ".join(same(data.dev, data.test)):
+        yield f"the dev data and the test of {codes} are the same items: scores there are of dev data"
+    if codes := ", ".join(same(data.train, data.dev)):
+        yield f"the training data and the dev data of {codes} are the same items: they choose no epoch well"
+
+
+def same(
+    some: Sequence[Labelled[Any]], others: Sequence[Labelled[Any]]
+) -> dict[str, tuple[Labelled[Any], Labelled[Any]]]:
+    """Pairs of equal items in one language."""
+    known = {(one.language, one.fingerprint): one for one in some}
+    return {
+        two.language: (known[two.language, two.fingerprint], two)
+        for two in others
+        if (two.language, two.fingerprint) in known
+    }

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import Field
+from pydantic.fields import FieldInfo
 
-from calque.errors import BadSetting
+from calque.documents import parse_toml, read_text
+from calque.encoders.specs import short_name
+from calque.errors import BadInput, BadSetting
 from calque.pipeline.continual import ContinualRecipe
 from calque.pipeline.taskdata import Reads
 from calque.stats.answers import AnswerStyle
@@ -19,6 +24,16 @@ from calque.transfer.learner import HeadOptions, Regime
 from calque.transfer.task import Reading, Task
 from calque.transfer.tasks import task_named
 from calque.types import Pooling
+
+#: Settings of how items are read and scored.
+READING = ("window", "overlap", "words", "longest_answer", "repair", "answers", "subtypes")
+#: Settings that do not say how a model was trained: names, what fingerprints of data tell, what is kept.
+ASIDE = (
+    *("inputs", "seed", "seeds", "task", "label", "preset", "original", "revision", "prefix"),
+    *("format", "skip_bad", "limit_train", "limit_dev", "limit_test", "keep_models"),
+)
+#: Those of alignment that goes on beside a task.
+BESIDE = ("alpha", "continual_batch", "continual_unit", "continual_form", "continual_preset")
 
 
 class TransferRecipe(ContinualRecipe):
@@ -94,6 +109,11 @@ class TransferRecipe(ContinualRecipe):
     lora: int = Field(0, ge=0)
     lora_alpha: float = 16
 
+    @property
+    def only_tests(self) -> bool:
+        """Whether a model is tested as it is: every seed would give the same."""
+        return self.model is not None and (not self.train or self.epochs == 0)
+
     def settled(self) -> TransferRecipe:
         """The same with every setting that was left open."""
         usual = usual_settings(task_named(self.task), self.regime)
@@ -166,6 +186,66 @@ def usual_settings(task: Task, regime: Regime) -> dict[str, Any]:
     }
 
 
+def settings_told(held: Mapping[str, Any]) -> dict[str, Any]:
+    """All settings of a recipe as its file tells them; one that is not there is None, or what is usual."""
+    told = {name: held.get(name, _unsaid(field)) for name, field in TransferRecipe.model_fields.items()}
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in told.items()}
+
+
+def _unsaid(field: FieldInfo) -> Any:
+    """What a setting is that a file does not hold: None is never written."""
+    return None if type(None) in get_args(field.annotation) else field.get_default(call_default_factory=True)
+
+
+def reading_of(held: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a recipe's settings, those of how items are read and scored."""
+    told = settings_told(held)
+    return {name: told[name] for name in READING}
+
+
+def training_of(held: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a recipe's settings, those of how a model is trained, whatever its data and encoder."""
+    told = settings_told(held)
+    without = {*READING, *ASIDE, *TransferRecipe.places, *(() if told["continual"] else BESIDE)}
+    kept = {name: value for name, value in told.items() if name not in without}
+    return {**kept, "continual": bool(told["continual"])}
+
+
+#: Settings of an alignment or pretraining that are other ones with every seed and language.
+_DRAWN = ("inputs", "seed", "encoder")
+
+
+def made_by(spec: str, deep: int = 3) -> dict[str, Any]:
+    """How an encoder was made, as far as its folder tells: settings without seeds and paths, else its name.
+
+    A number that ends a name is left out, as it may be a seed. `deep`: how many encoders it may rest on.
+
+    >>> made_by("models/mbert-seed-3")
+    {'encoder': 'mbert-seed-'}
+    """
+    held = _recipe_of(spec) if deep else {}
+    if not held:
+        return {"encoder": short_name(spec).rstrip("0123456789")}
+    kept = {name: value for name, value in held.items() if name not in _DRAWN and _is_setting(value)}
+    base = held.get("encoder")
+    more = made_by(base, deep - 1) if isinstance(base, str) else {}
+    return kept | {f"its {name}": value for name, value in more.items()}
+
+
+def _recipe_of(spec: str) -> dict[str, Any]:
+    """What a run's folder says of itself; other folders, and names, say nothing."""
+    path = Path(spec) / "recipe.toml"
+    try:
+        return parse_toml(read_text(path), path) if spec and path.is_file() else {}
+    except (BadInput, OSError):
+        return {}
+
+
+def _is_setting(value: Any) -> bool:
+    """Whether this is not a path, nor a list of them."""
+    return isinstance(value, bool | int | float) or (isinstance(value, str) and not set(value) & {"/", "="})
+
+
 def check(recipe: TransferRecipe) -> None:
     """Refuse settings that cannot be together, before anything is read."""
     task_named(recipe.task)
@@ -177,6 +257,9 @@ def check(recipe: TransferRecipe) -> None:
         raise BadSetting("nothing to test on", remedy="--test de=FILE")
     if not recipe.seeds or len(set(recipe.seeds)) < len(recipe.seeds):
         raise BadSetting(f"seeds {recipe.seeds}", remedy="one or more different ones")
+    if recipe.only_tests and len(recipe.seeds) > 1:
+        told = f"{len(recipe.seeds)} seeds of a model that is only tested: nothing varies between them"
+        raise BadSetting(told, where=recipe.model, remedy="--seeds 1")
     if recipe.continual and recipe.regime is not Regime.FINETUNE:
         raise BadSetting("continual alignment trains the encoder", remedy="--regime finetune")
     partial = recipe.lora or recipe.freeze_layers or recipe.freeze_embeddings

@@ -155,7 +155,8 @@ def named_task(name: str, kind: str = "") -> Task:
 class Comparison:
     """All that `calque compare` found: single languages in `rows`, their mean for every task in `tasks`.
 
-    `trained` are the languages of each task's training data, where that is told.
+    `trained` are the languages of each task's training data, where that is told, `by_run` those of each label
+    where they differ.
     """
 
     baseline: str
@@ -166,6 +167,7 @@ class Comparison:
     overall: str
     notes: tuple[str, ...]
     trained: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    by_run: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, path: Path) -> Comparison | None:
@@ -185,6 +187,7 @@ class Comparison:
                 str(held["overall"]),
                 tuple(map(str, _held(held, list, "notes"))),
                 _learned(held.get("trained", {}), names),
+                _learned(held.get("trained by run", {}), ()),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise _unfit(path, error) from None

@@ -394,11 +394,23 @@ def _title(held: Comparison) -> str:
 def _summary(held: Comparison) -> str:
     names = list(dict.fromkeys(row.about.name for row in (*held.tasks, *held.rows)))
     asked = [row.about.asked for row in (*held.tasks, *held.rows)][:1]
-    learned = f" in {listed(list(map(spoken_name, held.learned)))}" if held.learned else ""
     what = "the task" if len(names) == 1 else f"{len(names)} tasks ({listed(names)})"
     where = languages_told(held.languages)
-    done = f"Every encoder learned {what}{learned} and was tested on the same items {where}."
+    done = f"Every encoder learned {what}{_learned_in(held)} and was tested on the same items {where}."
     return " ".join(filter(None, [*(asked if len(names) == 1 else []), done]))
+
+
+def _learned_in(held: Comparison) -> str:
+    """The languages of the training data; of each run where they differ."""
+    if held.by_run:
+        labels = sorted(held.by_run, key=lambda label: label != held.baseline)
+        told = [f"{label} in {_spoken(held.by_run[label])}" for label in labels]
+        return f" ({'; '.join(told)})"
+    return f" in {_spoken(held.learned)}" if held.learned else ""
+
+
+def _spoken(codes: Sequence[str]) -> str:
+    return listed(list(map(spoken_name, codes))) or "no language"
 
 
 def languages_told(codes: Sequence[str]) -> str:

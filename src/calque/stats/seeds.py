@@ -256,6 +256,32 @@ def _check_items(baseline: Runs, method: Runs, metric: Ratio) -> None:
             "the same",
             remedy="test both on the same items, in one order",
         )
+    for name in sorted(baseline.values.keys() & method.values.keys()):
+        if is_gold(name):
+            _check_gold(name, baseline.values[name], method.values[name])
     for runs in (baseline, method):
         if missing := [name for name in metric.columns if name not in runs.values]:
             raise BadInput(f"{metric.name} needs {', '.join(missing)}, which these runs do not have")
+
+
+def is_gold(name: str) -> bool:
+    """Whether a column counts what is there, whatever was predicted.
+
+    >>> [is_gold(name) for name in ("scored_words", "span_gold", "span_predicted", "right")]
+    [True, True, False, False]
+    """
+    return name in ("count", "words", "scored_words") or name.endswith("_gold")
+
+
+def _check_gold(name: str, baseline: Doubles, method: Doubles) -> None:
+    """Every run of both arms counts the same in an item. Shape: (seeds, items) each."""
+    told = baseline[0]
+    odd = (baseline != told).any(0) | (method != told).any(0)
+    if odd.any():
+        place = int(odd.argmax())
+        found = sorted({*baseline[:, place].tolist(), *method[:, place].tolist()})
+        raise BadInput(
+            f"{name} of item {place} is {' and '.join(f'{value:g}' for value in found)} in different runs, "
+            f"and differs in {int(odd.sum())} of {len(told)} items: these were read or scored otherwise",
+            remedy="test all runs on the same items with the same settings",
+        )
