@@ -16,7 +16,7 @@ check: setup
 	$(BIN)/mypy
 
 test: setup
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist loadfile
 
 slow: setup
 	$(BIN)/pytest -m slow

@@ -10,6 +10,8 @@ from hypothesis import settings
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+if "PYTEST_XDIST_WORKER" in os.environ:  # several processes that have several threads each are slower
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 # A busy machine is not a failure.
 settings.register_profile("calque", deadline=None)
 settings.load_profile("calque")
