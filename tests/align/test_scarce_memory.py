@@ -15,7 +15,8 @@ from calque.encoders.encoder import HuggingFaceEncoder
 from calque.errors import LackOfMemory
 from calque.training.loop import TrainLog, TrainOptions, train
 
-HOW: dict[str, Any] = {"learning_rate": 1e-3, "dropout": False, "save_every": 2}
+#: Adam moves a weight by its gradient's sign: with the usual epsilon, rounding can turn one that is nearly 0.
+HOW: dict[str, Any] = {"learning_rate": 1e-3, "epsilon": 1e-4, "dropout": False, "save_every": 2}
 
 
 def aligned(

@@ -1,6 +1,6 @@
 """Encoders of seven families with random weights, small enough to build in a test.
 
-Training a tokenizer is not repeatable, so each is trained once.
+Training a tokenizer is not repeatable, so what was learned once from `TEXT` is kept in `pieces.json`.
 """
 
 import json
@@ -34,32 +34,28 @@ def fast(backend: Tokenizer, single: str, specials: dict[str, str]) -> Any:
     return transformers.PreTrainedTokenizerFast(tokenizer_object=backend, **specials)
 
 
+PIECES = json.loads(Path(__file__).with_name("pieces.json").read_text(encoding="utf-8"))
+
+
 @cache
 def wordpiece() -> Any:
-    backend = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    known = {piece: place for place, piece in enumerate(PIECES["wordpiece"])}
+    backend = Tokenizer(models.WordPiece(known, unk_token="[UNK]"))
     backend.normalizer = normalizers.BertNormalizer(lowercase=False)
     backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     backend.decoder = decoders.WordPiece()
-    specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
-    backend.train_from_iterator(
-        TEXT, trainers.WordPieceTrainer(show_progress=False, vocab_size=180, special_tokens=specials)
-    )
-    names = dict(zip(("pad_token", "unk_token", "cls_token", "sep_token"), specials, strict=True))
+    names = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
     return fast(backend, "[CLS] $A [SEP]", names)
 
 
 @cache
 def unigram(single: str = "<s> $A </s>") -> Any:
-    backend = Tokenizer(models.Unigram())
+    pieces = [(piece, score) for piece, score in PIECES["unigram"]]
+    backend = Tokenizer(models.Unigram(pieces, unk_id=3))
     backend.normalizer = normalizers.NFKC()
     backend.pre_tokenizer = pre_tokenizers.Metaspace()
     backend.decoder = decoders.Metaspace()
-    specials = ["<s>", "<pad>", "</s>", "<unk>"]
-    trainer = trainers.UnigramTrainer(
-        show_progress=False, vocab_size=180, special_tokens=specials, unk_token="<unk>"
-    )
-    backend.train_from_iterator(TEXT, trainer)
-    names = dict(zip(("bos_token", "pad_token", "eos_token", "unk_token"), specials, strict=True))
+    names = {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
     return fast(backend, single, names)
 
 
