@@ -558,6 +558,10 @@ class Result:
     note: str = ""
 
 
+#: The key of an item that names its sentence by the other language's, where `cluster` names the first's.
+BESIDE = "translation"
+
+
 @dataclass(frozen=True, eq=False)
 class Items:
     """Per-item statistics behind a figure. Shape: every column (items,).

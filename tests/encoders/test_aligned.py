@@ -1,7 +1,6 @@
 """Aligned encoders: maps are applied, refused where there are none, and survive the disk."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,7 @@ from calque.encoders.open import open_encoder, trained_prefix
 from calque.errors import BadInput, BadSetting
 from calque.files import SUMS
 from calque.geometry.solvers import Method
-from calque.text.names import pair_names, sentence_names
+from calque.text.names import pair_names
 from calque.types import MapKey, Matrix, Scale, Sentences, Shift, SpaceMap, States, TextBatch, Unit
 from planted import orthogonal, planted
 
@@ -50,14 +49,6 @@ def test_the_sentences_that_were_read_are_kept(tmp_path: Path) -> None:
         load_maps(tmp_path, encoder)
     (tmp_path / "seen.sentences.npy").unlink()
     assert not len(load_maps(tmp_path, encoder).read), "of older folders nothing is known"
-
-
-def test_names_of_sentences_do_not_depend_on_how_they_are_cut() -> None:
-    cuts = [["Schöne", "Katze", "."], ["schöne", "Katze."], ["Schöne Katze ."]]
-    pieces = [["▁Sch", "öne", "▁Katze", "▁", "."], ["scho", "##ne", "kat", "##ze", "."]]
-    made = [Sentences.of("de", [words]) for words in cuts]
-    made += [replace(Sentences.of("de", [words]), unit="piece") for words in pieces]
-    assert len({int(sentence_names(one)[0]) for one in made}) == 1
 
 
 def test_a_layer_without_a_map_stays_as_it_is() -> None:

@@ -1,4 +1,5 @@
 import io
+import tracemalloc
 from itertools import product
 from pathlib import Path
 
@@ -6,10 +7,12 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from calque.report.collect import collect
+from calque.report.collect import Panel, collect
 from calque.report.mean import Gains, mean_intervals, mean_panel, mean_test, verdict_layer
 from calque.report.tables import summary_table, verdict_line
 from calque.report.verdict import Compared, compared
+from calque.store import save_items
+from calque.types import BESIDE, Items, Result
 
 
 def gains(values: list[float], sentences: list[int]) -> Gains:
@@ -53,6 +56,40 @@ def test_sentences_are_matched_by_name_wherever_they_stand() -> None:
     assert mean_test([one, other]) > 1.3 * mean_test([one, apart])
     numbered = [Gains(values, np.arange(40)), Gains(values[1:], np.arange(1, 40))]
     assert mean_intervals([numbered]) == [matched] and mean_test(numbered) == mean_test([one, other])
+
+
+def test_sentences_are_those_of_the_language_that_pairs_share(tmp_path: Path) -> None:
+    """Whether it is their first or their other; items of before tell the first's alone."""
+    rng = np.random.default_rng(2)
+    english, values = rng.integers(0, 2**62, 30), rng.normal(0.4, 1, (2, 30))
+    found = {}
+    for shared in (0, 1):
+        made = []
+        for place, code in enumerate(("de", "es")):
+            own = rng.integers(0, 2**62, 30)
+            first, other = (english, own) if shared == 0 else (own, english)
+            items = Items({BESIDE: other}, first, {"forward": values[place]})
+            name = save_items(tmp_path / str(shared), items)
+            pair = ("en", code) if shared == 0 else (code, "en")
+            score = Result("word-retrieval", "p@1", float(values[place].mean()), pair, "base", layer=1,
+                           direction="forward", count=30, items=name)  # fmt: skip
+            about = ("run", "word-retrieval", "p@1", "", pair, 0)
+            made.append(Panel(*about, (score,), ("base",), tmp_path / str(shared)))
+        mean = mean_panel(made).score("base", 1)
+        found[shared] = mean.low, mean.high
+    assert found[0] == found[1]
+    alone = mean_intervals([[Gains(one, rng.integers(0, 2**62, 30)) for one in values]])
+    assert found[0] != pytest.approx((alone[0].low, alone[0].high), abs=1e-3), "sentences do matter here"
+
+
+def test_many_languages_of_sentences_of_their_own_take_little_memory() -> None:
+    rng = np.random.default_rng(4)
+    names = rng.integers(0, 2**62, (20, 2000))
+    figures = [[Gains(rng.random(2000), own) for own in names] for _ in range(20)]
+    tracemalloc.start()
+    mean_intervals(figures, rounds=20)
+    assert tracemalloc.get_traced_memory()[1] < 120e6, "dense tables take twenty times 20 ∙ 40,000 numbers"
+    tracemalloc.stop()
 
 
 def test_figures_resampled_together_are_those_of_each_alone() -> None:

@@ -206,8 +206,8 @@ class Spool:
         self._files: list[Path] = []
         for block in blocks:
             self._files.append(folder / f"{len(self._files)}.npy")
-            _check_room(folder, block.source.size * 4)
             both = rounded(np.stack([block.source, block.target], 1))
+            _check_room(folder, both.nbytes)
             np.save(self._files[-1], both, allow_pickle=False)
 
     def stream(self, place: int) -> Stream:

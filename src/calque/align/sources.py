@@ -9,7 +9,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -20,7 +19,7 @@ from calque.errors import BadInput
 from calque.files import text_digest
 from calque.progress import bar
 from calque.text.dictionaries import Dictionary
-from calque.text.names import SPACE_MARKS, bare_piece, pair_names
+from calque.text.names import Spelling, pair_names
 from calque.types import (
     FIRST_SPECIAL,
     LAST_SPECIAL,
@@ -38,6 +37,8 @@ from calque.types import (
 )
 
 _FIGURES = re.compile("[0-9]+")
+#: Sentences whose words are put together at a time.
+_STRETCH = 10_000
 
 
 @runtime_checkable
@@ -264,24 +265,28 @@ def word_types(pairs: WordPairs) -> set[tuple[str, str]]:
     """The word-type pairs that are linked; of linked pieces, the words that they are part of."""
     if pairs.bitext.source.unit != "piece":
         return pairs.types()
-    sides = (pairs.bitext.source, pairs.source), (pairs.bitext.target, pairs.target)
-    source, target = (_words_at(side, side.offsets[pairs.sentence] + place) for side, place in sides)
-    return set(zip(source, target, strict=True))
+    spelling = Spelling.of(pairs.bitext.source.vocabulary.strings)
+    found: set[tuple[str, str]] = set()
+    for first in range(0, len(pairs.bitext), _STRETCH):
+        links = slice(*np.searchsorted(pairs.sentence, (first, first + _STRETCH)))
+        text = pairs.bitext.select(np.arange(first, min(first + _STRETCH, len(pairs.bitext))))
+        row = pairs.sentence[links] - first
+        sides = (text.source, pairs.source[links]), (text.target, pairs.target[links])
+        source, target = (_words_at(side, side.offsets[row] + at, spelling) for side, at in sides)
+        found.update(zip(source, target, strict=True))
+    return found
 
 
-def _words_at(side: Sentences, places: Longs) -> list[str]:
+def _words_at(side: Sentences, places: Longs, spelling: Spelling) -> list[str]:
     """The word around each of these pieces. Shape: places (n,)."""
     strings = side.vocabulary.strings
     pieces = [strings[i] for i in side.ids.tolist()]
-    marked = any(piece[:1] in SPACE_MARKS for piece in pieces if piece)
-    starts = np.array(
-        [piece.startswith(tuple(SPACE_MARKS)) if marked else not piece.startswith("##") for piece in pieces],
-        bool,
-    )
+    starts = np.fromiter(map(spelling.begins, pieces), bool, len(pieces))
     starts[side.offsets[:-1][side.lengths > 0]] = True
-    cuts = np.append(np.flatnonzero(starts), len(pieces))
-    words = ["".join(map(bare_piece, pieces[a:b])) for a, b in pairwise(cuts.tolist())]
-    return [words[i] for i in (np.cumsum(starts) - 1)[places].tolist()]
+    cuts = np.append(np.flatnonzero(starts), len(pieces)).tolist()
+    held = (np.cumsum(starts) - 1)[places]
+    words = {i: spelling.text(pieces[cuts[i] : cuts[i + 1]]) for i in np.unique(held).tolist()}
+    return [words[i] for i in held.tolist()]
 
 
 def _block(

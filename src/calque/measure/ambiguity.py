@@ -145,7 +145,7 @@ def _measured(
     keys = {"line": shown.bitext.line[shown.sentence], "source": shown.source, "target": shown.target}
     columns = {name: np.asarray(column, np.int64) for name, column in keys.items()}
     told = [record(one, finds, next(iter(layers.values())), rows, len(links)) for one in types]
-    cluster, names = by_sentence(shown.bitext.source, shown.sentence)
+    cluster, names = by_sentence(shown.bitext, shown.sentence)
     return replace(scorer, keys=columns, cluster=cluster, names=names).measurement(
         fared, artifacts={"senses": told}
     )

@@ -314,7 +314,7 @@ def _scorer(
     """Scores links; its metric is still to be named."""
     variant = options.distance.value
     columns = {"sentence": pairs.sentence, "source": pairs.source, "target": pairs.target}
-    cluster, names = by_sentence(pairs.bitext.source, pairs.sentence)
+    cluster, names = by_sentence(pairs.bitext, pairs.sentence)
     return Scorer(
         Result(TASK, "", 0.0, pairs.languages, "", variant=variant, seed=options.seed),
         {label: encoder.fingerprint for label, encoder in encoders.items()},
@@ -338,7 +338,7 @@ def _of_words(links: Scorer, drawn: _Drawn) -> Scorer:
     pairs = drawn.pairs
     language = np.repeat([0, 1], len(pairs))
     first = [_sentence(side, at[0]) for side, at in zip(_sides(pairs), drawn.random, strict=True)]
-    cluster, names = by_sentence(pairs.bitext.source, np.concatenate(first))
+    cluster, names = by_sentence(pairs.bitext, np.concatenate(first))
     bins = {"language": Bins(pairs.languages, language[None])} if len(set(pairs.languages)) == 2 else {}
     return replace(
         links,

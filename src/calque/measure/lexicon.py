@@ -27,6 +27,7 @@ from calque.measure.vectors import check_sides
 from calque.progress import bar
 from calque.recipe import Choice
 from calque.text.dictionaries import Dictionary
+from calque.text.names import text_names
 from calque.types import Encoder, Flags, Longs, Pooling, Result, SpaceMap, Unit
 
 TASK = "lexicon"
@@ -414,6 +415,9 @@ def _scorers(
     }
     place = np.repeat(np.arange(len(scored.ways)), [len(way.queries) for way in scored.ways])
     languages = types[0].language, types[1].language
+    spoken = dict(zip(("forward", "backward"), languages, strict=True))
+    asked = (f"{spoken[way.direction]} {query}" for way in scored.ways for query in way.queries)
+    names = text_names(asked)[None]
     return {
         k: Scorer(
             Result(TASK, f"p@{k}", 0.0, languages, "", variant=options.vectors.value, seed=options.seed),
@@ -424,6 +428,7 @@ def _scorers(
             _bins(scored, options),
             ways={scored.direction: [0]},
             rounds=options.rounds,
+            names=names,
         )
         for k in AT
     }

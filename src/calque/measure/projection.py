@@ -255,7 +255,7 @@ def _scorer(
 ) -> Scorer:
     keys = {"line": drawn.bitext.line[drawn.sentence], "source": drawn.source, "target": drawn.target}
     columns = {name: np.asarray(column, np.int64) for name, column in keys.items()}
-    cluster, names = by_sentence(drawn.bitext.source, drawn.sentence)
+    cluster, names = by_sentence(drawn.bitext, drawn.sentence)
     return Scorer(
         Result(TASK, "", 0.0, pairs.languages, "", variant=options.method.value, seed=options.seed),
         {label: encoder.fingerprint for label, encoder in encoders.items()},

@@ -21,7 +21,7 @@ from calque.stats.significance import paired
 from calque.store import save_items
 from calque.text.languages import language_name
 from calque.text.names import sentence_names
-from calque.types import Doubles, Encoder, Flags, Ints, Items, Longs, Result, Sentences
+from calque.types import BESIDE, Bitext, Doubles, Encoder, Flags, Ints, Items, Longs, Result
 
 #: How each query fared, by encoder and layer. Shape: each (ways, queries of a way).
 Fared = Mapping[tuple[str, int], Flags | Doubles]
@@ -54,8 +54,8 @@ class Scorer:
     `about` says what is measured, without a figure. `encoders` are fingerprints by label, the first is the
     baseline. `keys` name the items, `cluster` is what is resampled together. `signed` are the settings that
     a signature tells. `ways` are the rows of each direction. `names` stand for the clusters in the items,
-    where other languages have the same ones.
-    Shape: each of keys (queries,), cluster and names (queries,).
+    where other languages have the same ones: by the sentence of the first language, and of the other.
+    Shape: each of keys (queries,), cluster (queries,), names (2, queries) or (1, queries).
     """
 
     about: Result
@@ -88,7 +88,8 @@ class Scorer:
         """One item a query, with one value a direction."""
         keys = {name: column.astype(np.int64) for name, column in self.keys.items()}
         values = {direction: fared[ways].mean(0) for direction, ways in self.ways.items()}
-        return Items(keys, self.cluster if self.names is None else self.names, values)
+        cluster, *other = [self.cluster] if self.names is None else self.names
+        return Items(keys | dict(zip([BESIDE], other, strict=False)), cluster, values)
 
     def _whole(self, about: Result, fared: Flags | Doubles) -> Result:
         values, cluster = queries(self.ways[about.direction], fared, self.cluster)
@@ -123,15 +124,15 @@ class Scorer:
         return "/".join([about.task, about.metric, about.variant, *self.ways, label, str(layer)])
 
 
-def by_sentence(held: Sentences, sentence: Ints | Longs) -> tuple[Longs, Longs]:
+def by_sentence(bitext: Bitext, sentence: Ints | Longs) -> tuple[Longs, Longs]:
     """Clusters of queries, and their names, which are the same for the same sentence of any bitext.
 
     A cluster's number is that of the first sentence that reads alike, so that a resampling draws the same
-    whatever the names are. Shape: sentence (queries,) to (queries,) twice.
+    whatever the names are. Shape: sentence (queries,) to (queries,) and (2, queries), by either language.
     """
-    names = sentence_names(held)
-    _, first, place = np.unique(names, return_index=True, return_inverse=True)
-    return first[place][sentence].astype(np.int64), names[sentence]
+    names = np.stack([sentence_names(side) for side in (bitext.source, bitext.target)])
+    _, first, place = np.unique(names[0], return_index=True, return_inverse=True)
+    return first[place][sentence].astype(np.int64), names[:, sentence]
 
 
 def layers_of(

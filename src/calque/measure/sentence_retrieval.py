@@ -207,7 +207,7 @@ class _Search:
 
 def _scorer(encoders: Mapping[str, Encoder], bitext: Bitext, options: SentenceOptions, recipe: str) -> Scorer:
     radius = "" if options.similarity is Similarity.COSINE else options.radius_k
-    cluster, names = by_sentence(bitext.source, np.arange(len(bitext)))
+    cluster, names = by_sentence(bitext, np.arange(len(bitext)))
     return Scorer(
         Result(TASK, METRIC, 0.0, bitext.languages, "", variant=options.variant, seed=options.seed),
         {label: encoder.fingerprint for label, encoder in encoders.items()},

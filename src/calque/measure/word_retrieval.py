@@ -337,7 +337,7 @@ def _scorer(
 ) -> Scorer:
     radius = "" if options.similarity is Similarity.COSINE else options.radius_k
     columns = {"sentence": pairs.sentence, "source": pairs.source, "target": pairs.target}
-    cluster, names = by_sentence(pairs.bitext.source, pairs.sentence)
+    cluster, names = by_sentence(pairs.bitext, pairs.sentence)
     return Scorer(
         Result(TASK, METRIC, 0.0, pairs.languages, "", variant=options.variant.value, seed=options.seed),
         {label: encoder.fingerprint for label, encoder in encoders.items()},

@@ -1,8 +1,8 @@
 """Several language pairs as one: the plain mean of their figures, tested over the items of all of them.
 
-Every language counts the same, however many words were scored in it. Translations of the same sentence are
-resampled together, wherever it stands in each text: their words are not independent. Sentences that one
-language alone has are resampled by themselves.
+Every language counts the same, however many words were scored in it. Translations of the same sentence of the
+language that all pairs share are resampled together, wherever it stands in each text: their words are not
+independent. Sentences that one pair alone has are resampled by themselves.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from calque.report.collect import Panel
 from calque.stats.intervals import Interval, resamples
 from calque.stats.significance import paired
 from calque.store import items_path, load_items
-from calque.types import Doubles, Items, Longs, Result
+from calque.types import BESIDE, Doubles, Items, Longs, Result
 
 
 def verdict_layer(panels: Sequence[Panel]) -> int | None:
@@ -121,29 +121,55 @@ def mean_intervals(
 ) -> list[Interval]:
     """95% interval of the mean of the languages' means, of every figure: sentences are resampled in all
     languages at once. Figures over the same sentences are resampled together, which changes none of them."""
-    alike: dict[tuple[int, bytes], list[int]] = {}
+    alike: dict[bytes, list[int]] = {}
     tables = [_by_sentence(languages) for languages in figures]
-    for place, (_, sizes) in enumerate(tables):
-        alike.setdefault((len(sizes), sizes.tobytes()), []).append(place)
+    for place, held in enumerate(tables):
+        told = [column.tobytes() for one in held for column in (one.sentence, one.size)]
+        alike.setdefault(b" ".join(told), []).append(place)
     found: dict[int, Interval] = {}
     for places in alike.values():
-        sums, sizes = np.stack([tables[place][0] for place in places]), tables[places[0]][1]
-        flat, means = sums.reshape(-1, sums.shape[-1]), []
-        for weights in resamples(sums.shape[-1], rounds, seed):
-            total = (weights @ flat.T).reshape(len(weights), *sums.shape[:2])
-            means.append((total / np.maximum(weights @ sizes.T, 1)[:, None]).mean(2))
-        low, high = np.quantile(np.concatenate(means), [0.025, 0.975], axis=0)
+        means = _resampled([tables[place] for place in places], rounds, seed)
+        low, high = np.quantile(means, [0.025, 0.975], axis=0)
         found |= {place: Interval(float(a), float(b)) for place, a, b in zip(places, low, high, strict=True)}
     return [found[place] for place in range(len(figures))]
 
 
-def _by_sentence(languages: Sequence[Gains]) -> tuple[Doubles, Doubles]:
-    """Sums and numbers of items, of sentences that have any. Shape: both (languages, sentences)."""
-    places = _numbered(languages)
-    count = int(max(place.max() for place in places)) + 1
-    sums = [np.bincount(place, one.gain, count) for place, one in zip(places, languages, strict=True)]
-    sizes = [np.bincount(place, minlength=count) for place in places]
-    return np.array(sums, np.float64), np.array(sizes, np.float64)
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """The items of one language by its own sentences, which are numbered over all languages.
+
+    Shape: all (own sentences,).
+    """
+
+    sentence: Longs
+    total: Doubles
+    size: Longs
+
+
+def _resampled(figures: Sequence[Sequence[_Sums]], rounds: int, seed: int) -> Doubles:
+    """Means of the languages' means, of figures over the same sentences. Shape: (rounds, figures)."""
+    own = figures[0]
+    totals = [np.stack([held[place].total for held in figures], 1) for place in range(len(own))]
+    count = 1 + max(int(one.sentence.max()) for one in own)
+    means = []
+    for weights in resamples(count, rounds, seed):
+        drawn = (weights[:, one.sentence] for one in own)
+        each = [
+            (times @ total) / np.maximum(times @ one.size, 1)[:, None]
+            for times, total, one in zip(drawn, totals, own, strict=True)
+        ]
+        means.append(np.mean(each, axis=0))
+    return np.concatenate(means)
+
+
+def _by_sentence(languages: Sequence[Gains]) -> list[_Sums]:
+    """The items of every language by sentence."""
+    found = []
+    for place, one in zip(_numbered(languages), languages, strict=True):
+        sentence, where = np.unique(place, return_inverse=True)
+        total = np.asarray(np.bincount(where, one.gain), np.float64)
+        found.append(_Sums(sentence, total, np.bincount(where)))
+    return found
 
 
 def _numbered(languages: Sequence[Gains]) -> list[Longs]:
@@ -167,7 +193,18 @@ def _values(panels: Sequence[Panel], encoder: str, layer: int | None) -> list[Ga
     direction = panels[0].directions[0]
     if len(found) < len(panels):
         return None
-    return [Gains(items.values[direction], items.cluster) for items in found]
+    return [Gains(i.values[direction], _sentences(i, turned=_turned(panels))) for i in found]
+
+
+def _turned(panels: Sequence[Panel]) -> bool:
+    """Whether the pairs share their other language, and not their first."""
+    first, other = (len({panel.languages[side] for panel in panels}) for side in (0, 1))
+    return other == 1 < first
+
+
+def _sentences(items: Items, *, turned: bool) -> Longs:
+    """The sentences of items by the language that is shared; older runs do not tell the other's."""
+    return items.keys.get(BESIDE, items.cluster) if turned else items.cluster
 
 
 def _items(panel: Panel, encoder: str, layer: int | None) -> Items | None:
