@@ -14,6 +14,7 @@ from calque.errors import BadInput, BadSetting
 from calque.files import write_json
 from calque.pipeline import Comparison, compare
 from calque.pipeline.comparing import Row, mean_of
+from calque.pipeline.transferring import NOTHING_VARIES, VARIES
 from calque.report.collect import collect
 from calque.stats.ratios import Ratio
 from calque.stats.seeds import Runs, SeedTest, compare_means
@@ -463,13 +464,16 @@ def test_tests_that_may_be_translations_and_are_not_taken_for_them_are_told(
 # --------------------------------------------------------------------------- languages that were learned
 
 
-def learned(folder: Path, language: str, fingerprint: str = "0" * 64) -> Path:
-    """The same run, trained on other data."""
+def about(folder: Path, **told: object) -> Path:
+    """The same run, which tells other things of its data."""
     path = folder / "artifacts" / "data.json"
-    data = json.loads(path.read_text())
-    told = {**data["train"][0], "language": language, "fingerprint": fingerprint}
-    write_json(path, {**data, "train": [told]})
+    write_json(path, json.loads(path.read_text()) | told)
     return folder
+
+
+def learned(folder: Path, *languages: str, fingerprint: str = "0" * 64) -> Path:
+    """The same run, trained on other data."""
+    return about(folder, train=[{**portion(code), "fingerprint": fingerprint} for code in languages])
 
 
 def settled(folder: Path, **settings: object) -> Path:
@@ -504,7 +508,20 @@ def test_a_mean_that_is_not_of_transfer_says_so(tmp_path: Path) -> None:
         write(tmp_path / label, [cell for cell in some if cell[1] == label]) for label in ("base", "centring")
     )
     found = compare([base, learned(method, "de")])
-    assert "pos: no language was tested that no run learned in: the mean is not of transfer" in found.notes
+    assert [row.languages for row in found.tasks] == [("de",)]
+    assert "pos: centring learned in a language that the mean is over: that is not transfer" in found.notes
+
+
+def test_a_run_that_learned_in_every_language_changes_no_mean_of_others(tmp_path: Path) -> None:
+    base, weak, every = (
+        write(tmp_path / label, cells(tasks=("pos",), labels=[label]))
+        for label in ("base", "weak", "centring")
+    )
+    (alone,) = compare([base, weak]).tasks
+    found = compare([base, weak, learned(every, "en", "de", "fr", "hi")])
+    assert [row.languages for row in found.tasks] == 2 * [alone.languages] == 2 * [("de", "fr", "hi")]
+    assert found.tasks[0].comparison.difference == alone.comparison.difference
+    assert "pos: centring learned in a language that the mean is over: that is not transfer" in found.notes
 
 
 # ------------------------------------------------------------------------------- settings that differ
@@ -522,7 +539,7 @@ def test_tests_that_were_read_otherwise_are_not_compared(two: tuple[Path, Path])
 def test_what_was_trained_otherwise_is_told(two: tuple[Path, Path]) -> None:
     settled(two[0], epochs=3, betas=[0.9, 0.999], label="base")
     settled(two[1], epochs=12, freeze_layers=2, label="centring")
-    learned(two[1], "en", "1" * 64)
+    learned(two[1], "en", fingerprint="1" * 64)
     assert compare(two).notes == [
         "centring: pos: trained otherwise than base: epochs 12 against 3, freeze_layers 2 against 0, "
         "training data en:11111111 against en:00000000"
@@ -546,7 +563,7 @@ def test_runs_that_were_trained_otherwise_are_not_one_method(tmp_path: Path) -> 
     for place, one in enumerate(runs_):
         settled(one, epochs=1, learning_rate=1e-3, seed=place)
     assert len(compare(runs_, pool=True).tasks) == 1
-    learned(runs_[3], "en", "1" * 64)
+    learned(runs_[3], "en", fingerprint="1" * 64)
     with pytest.raises(BadSetting, match=r"both are called centring: training data en:1+ against en:0+ \("):
         compare(runs_, pool=True)
     learned(runs_[3], "en")
@@ -570,5 +587,67 @@ def test_encoders_of_one_method_differ_in_seeds_alone(tmp_path: Path) -> None:
     with pytest.raises(BadSetting, match="encoder's method least-squares against rotation"):
         compare(runs_, pool=True)
     (made / "recipe.toml").write_text(recipe.replace("mbert", "xlm-r"))
-    with pytest.raises(BadSetting, match="encoder's its encoder xlm-r against mbert"):
+    with pytest.raises(BadSetting, match="encoder's base encoder xlm-r against mbert"):
         compare(runs_, pool=True)
+
+
+def test_encoders_by_language_are_one_method_where_they_were_made_alike(tmp_path: Path) -> None:
+    runs_ = parts(tmp_path)
+    for place, one in enumerate(runs_):
+        made = [tmp_path / f"pretrain-{code}-{'abcd'[place]}" for code in ("en", "far")]
+        for folder in made:
+            folder.mkdir()
+            (folder / "recipe.toml").write_text(f'verb = "pretrain"\nlayers = 4\nseed = {place}\n')
+        settled(one, encoder=f"en={made[0]},far={made[1]}")
+        with (one / "recipe.toml").open("a") as file:
+            file.write(f'[inputs]\nencoder = "{place}"\n')
+    assert len(compare(runs_, pool=True).tasks) == 1
+    (made[1] / "recipe.toml").write_text('verb = "pretrain"\nlayers = 6\nseed = 3\n')
+    with pytest.raises(BadSetting, match="encoder's part 2's layers 6 against 4"):
+        compare(runs_, pool=True)
+
+
+def test_encoders_that_were_read_or_fetched_otherwise_are_not_one_method(tmp_path: Path) -> None:
+    runs_ = parts(tmp_path)
+    settled(runs_[0], prefix="")
+    assert len(compare(runs_, pool=True).tasks) == 1, "no prefix, said or not"
+    settled(runs_[3], prefix="query: ", revision="abc")
+    with pytest.raises(BadSetting, match=r"revision abc against none, prefix query: +against none"):
+        compare(runs_, pool=True)
+
+
+def test_what_chose_among_epochs_is_no_note_where_one_side_is_in_parts(tmp_path: Path) -> None:
+    held = [cell for cell in cells(tasks=("pos",), labels=["base"])]
+    seeds = [write(tmp_path / f"base-{s}", [cell for cell in held if cell[3] == s]) for s in range(3)]
+    whole = write(tmp_path / "whole", cells(tasks=("pos",), labels=["centring"]))
+    for one in (*seeds, whole):
+        about(one, dev=[portion("en")])
+    assert compare([*seeds, whole], pool=True).notes == []
+    other = about(write(tmp_path / "weak", cells(tasks=("pos",), labels=["weak"])), dev=[])
+    assert compare([whole, other]).notes == [
+        "weak: pos: trained otherwise than centring: dev data none against en:00000000"
+    ]
+
+
+# ------------------------------------------------------------------------- models that were only tested
+
+TESTED: dict[str, Any] = {"a seed varies": NOTHING_VARIES}
+
+
+def test_a_model_learned_in_what_it_tells(two: tuple[Path, Path]) -> None:
+    about(two[1], train=[], learned=["de"], **TESTED)
+    found = compare(two)
+    assert [row.languages for row in found.tasks] == [("fr", "hi")]
+    assert found.notes == ["centring: pos: learned in de, the baseline base in en"]
+    about(two[1], learned=[])
+    found = compare(two)
+    assert found.notes == ["centring: pos: learned in what its model does not tell, the baseline base in en"]
+    assert found.varies == VARIES, "the baseline was trained"
+
+
+def test_models_that_are_pooled_differ_between_seeds(tmp_path: Path) -> None:
+    runs_ = parts(tmp_path)
+    for one in runs_:
+        about(one, train=[], learned=["en"], **TESTED)
+    assert compare(runs_, pool=True).varies == VARIES
+    assert compare([runs_[0], runs_[2]]).varies == NOTHING_VARIES

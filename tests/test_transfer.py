@@ -14,6 +14,8 @@ import small_corpus
 from calque.errors import BadInput, BadSetting
 from calque.files import read_json
 from calque.pipeline import TransferRecipe, align, compare, predict, transfer, transferring
+from calque.pipeline.taskmodels import known_languages
+from calque.pipeline.transferred import TransferFolder
 from calque.presets import load_preset, preset_names
 from calque.progress import shown
 from calque.stats.seeds import SeedTest
@@ -155,6 +157,24 @@ def test_an_unfinished_run_of_another_recipe_is_not_mixed_in(
         (tmp_path / ".run.parts" / "recipe.json").unlink()
     found = transfer("ner", str(bert), **other, out=out, overwrite=marked)
     assert found.results == transfer("ner", str(bert), **other, out=tmp_path / "alone").results
+
+
+def test_predictions_replace_nothing_of_the_model(tuned: Path, data: dict[str, Any], tmp_path: Path) -> None:
+    text, weights = data["test"]["de"], tuned / "models" / "seed-1" / "model.safetensors"
+    before = weights.read_bytes()
+    for model, out in ((tuned, weights), (tuned, tuned / "finished.json"), (weights.parent, weights)):
+        with pytest.raises(BadSetting, match="is a part of what is read"):
+            predict(model, text, "de", out=out, overwrite=True)
+    with pytest.raises(BadSetting, match="is a folder"):
+        predict(tuned, text, "de", out=tmp_path, overwrite=True)
+    assert weights.read_bytes() == before
+
+
+def test_a_model_tells_what_it_learned_in(tuned: Path, data: dict[str, Any], tmp_path: Path) -> None:
+    model = tuned / "models" / "seed-1"
+    assert known_languages(str(model)) == ["en"]
+    run = transfer("ner", model=str(model), test=data["test"], out=tmp_path / "tested")
+    assert TransferFolder.read(run.folder).trained == {"en"} and TransferFolder.read(run.folder).only_tests
 
 
 def test_a_linear_head_is_an_ordinary_model_that_predicts_the_same(

@@ -14,6 +14,8 @@ from calque.errors import BadInput, BadSetting
 from calque.pipeline.transferred import TransferFolder, differing
 from calque.stats.seeds import Arms, Runs, SeedTest, comparable_seeds
 
+#: The languages that a model of another's learned in.
+UNTOLD = "what its model does not tell"
 #: Runs of the baseline and of the method, by language.
 Pairs: TypeAlias = Mapping[str, tuple[Runs, Runs]]
 
@@ -166,11 +168,18 @@ def _otherwise(found: Sequence[Match]) -> Iterator[str]:
     """What was trained otherwise than the baseline: that may be what is compared, and must be known."""
     for one in found:
         base, other = one.base, one.other
-        if base.trained != other.trained:
-            own, theirs = (", ".join(sorted(run.trained)) or "no language" for run in (other, base))
+        own, theirs = (", ".join(sorted(run.trained)) or UNTOLD for run in (other, base))
+        if base.trained != other.trained or not base.trained:
             yield f"{one.method}: {one.task}: learned in {own}, the baseline {base.label} in {theirs}"
-        if differ := differing(other.training, base.training):
+        differ = "" if base.only_tests or other.only_tests else differing(*_ways(other, base))
+        if differ:
             yield f"{one.method}: {one.task}: trained otherwise than {base.label}: {differ}"
+
+
+def _ways(*runs: TransferFolder) -> Iterator[dict[str, Any]]:
+    """How each was trained; what chose among epochs only where all were chosen by one thing."""
+    alone = not any(run.parts for run in runs)
+    return (run.training | (run.chosen_by if alone else {}) for run in runs)
 
 
 # --------------------------------------------------------------------------------------------- means
@@ -195,10 +204,12 @@ def averages(found: Sequence[Match]) -> Averages:
 
 
 def _averages(own: Sequence[Match]) -> Averages:
-    """Of one task: over languages that were not trained on, where there are any."""
-    task, trained = own[0].task, frozenset[str]().union(*(one.trained for one in own))
+    """Of one task: over languages that no run learned in; else the baseline did not; else over all."""
+    task, base = own[0].task, own[0].base.trained
     tests = list(dict.fromkeys(code for one in own for code in one.tests))
-    wanted = [code for code in tests if code not in trained] or tests
+    every = base.union(*(one.trained for one in own))
+    unlearned = ([code for code in tests if code not in known] for known in (every, base))
+    wanted = next(filter(None, unlearned), tests)
     held = {one.method: tuple(code for code in one.languages if code in wanted) for one in own}
     able = {method: codes for method, codes in held.items() if codes}
     notes = [
@@ -206,8 +217,9 @@ def _averages(own: Sequence[Match]) -> Averages:
         for method in held
         if method not in able
     ]
-    if set(tests) <= trained and any(one.trained != one.base.trained for one in own):
-        notes.append(f"{task}: no language was tested that no run learned in: the mean is not of transfer")
+    if knowing := [one.method for one in own if one.other.trained - base & set(wanted)]:
+        told = "learned in a language that the mean is over: that is not transfer"
+        notes.append(f"{task}: {', '.join(knowing)} {told}")
     shared = tuple(code for code in wanted if all(code in codes for codes in able.values()))
     if able and not shared:
         told = "; ".join(f"{', '.join(codes)} of {method}" for method, codes in able.items())

@@ -225,9 +225,9 @@ def _compared(recipe: CompareRecipe, held: Sequence[TransferFolder], baseline: s
 
 
 def _varying(recipe: CompareRecipe, held: Sequence[TransferFolder]) -> str:
-    """What differs between seeds: as told, but nothing where all models were only tested."""
-    untrained = all(one.data.get("a seed varies") == NOTHING_VARIES for one in held)
-    return NOTHING_VARIES if untrained and recipe.varies == VARIES else recipe.varies
+    """What differs between seeds: as told, but nothing where single models were only tested."""
+    alone = (one.data.get("a seed varies") == NOTHING_VARIES and not one.parts for one in held)
+    return NOTHING_VARIES if recipe.varies == VARIES and all(alone) else recipe.varies
 
 
 def unlearned(held: Iterable[tuple[Key, Tested]]) -> Iterator[str]:

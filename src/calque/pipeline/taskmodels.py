@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,15 +50,18 @@ class TaskModelFolder:
         model.load_state_dict(dict(self.weights))
 
 
-def save_task_model(folder: Path, learner: Learner, model: TaskModel, recipe: TransferRecipe) -> None:
+def save_task_model(
+    folder: Path, learner: Learner, model: TaskModel, recipe: TransferRecipe, learned: Sequence[str]
+) -> None:
     """Write a model that `opened_model` reads, and `AutoModelFor…` where it was trained with a linear head.
 
-    Of a frozen encoder only the name is kept.
+    Of a frozen encoder only the name is kept. `learned` are the languages that it learned in.
     """
     from safetensors.torch import save_file
 
     told = recipe.model_dump(mode="json", exclude_none=True, include=set(_SETTINGS))
     told |= {"labels": list(learner.labels.names), "space": learner.space.name, "ordinary": False}
+    told |= {"learned": list(learned)}
     if learner.regime is Regime.FINETUNE:
         told["ordinary"] = _saved_ordinary(folder, learner, model, recipe)
         if not told["ordinary"]:
@@ -109,6 +112,11 @@ def known_task(spec: str) -> str | None:
     return known_settings(spec).get("task")
 
 
+def known_languages(spec: str) -> list[str]:
+    """The languages that a model of calque learned in; none where it does not tell."""
+    return list(_told(Path(spec).expanduser()).get("learned", []))
+
+
 def known_settings(spec: str, task: str | None = None) -> dict[str, Any]:
     """The settings that a model of calque was trained with, but for its task where one is named."""
     told = _told(Path(spec).expanduser())
@@ -125,12 +133,13 @@ def _told(folder: Path) -> dict[str, Any]:
     told = read_json(about)
     with shaped(about, "train it again", what="not a task model of calque"):
         texts = [told[name] for name in ("task", "regime", "encoder", "fingerprint") if name in told]
-        labels = told["labels"]
-        if not isinstance(labels, list) or not all(isinstance(one, str) for one in [*texts, *labels]):
-            raise BadInput("task, regime, encoder and labels are not all texts")
         needed = 4 if Regime(told["regime"]) is Regime.FEATURES else 2
         if type(told["ordinary"]) is not bool or len(texts) < needed:
             raise BadInput("'ordinary', or 'encoder' and 'fingerprint', are missing")
+        lists = [told["labels"], told.get("learned", [])]
+        texts += [one for held in lists for one in (held if isinstance(held, list) else [held, None])]
+        if not all(isinstance(one, str) for one in texts):
+            raise BadInput("task, regime, encoder, labels and languages are not all texts")
     return dict(told)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from calque.documents import parse_toml, read_text
 from calque.errors import BadInput, BadSetting
 from calque.files import finished, read_json
-from calque.pipeline.transferring import DATA
+from calque.pipeline.transferring import DATA, NOTHING_VARIES
 from calque.pipeline.transfersettings import made_by, reading_of, training_of
 from calque.stats.seeds import Runs
 from calque.store import load_items, load_results
@@ -53,7 +53,13 @@ class TransferFolder:
 
     @property
     def trained(self) -> frozenset[str]:
-        return frozenset(one["language"] for one in self.data["train"])
+        """The languages that it learned in, here or before; none of a model that does not tell."""
+        return frozenset((*(one["language"] for one in self.data["train"]), *self.data.get("learned", ())))
+
+    @property
+    def only_tests(self) -> bool:
+        """Whether a model was tested as it is."""
+        return self.data.get("a seed varies") == NOTHING_VARIES
 
     @cached_property
     def settings(self) -> Mapping[str, Any]:
@@ -68,11 +74,13 @@ class TransferFolder:
 
     @property
     def training(self) -> dict[str, Any]:
-        """How it was trained, and on what; parts of one may have dev data of their own."""
-        data = {"training data": self._data("train")}
-        if not self.parts:
-            data["dev data"] = self._data("dev")
-        return training_of(self.settings) | data
+        """How it was trained, and on what."""
+        return training_of(self.settings) | {"training data": self._data("train")}
+
+    @property
+    def chosen_by(self) -> dict[str, Any]:
+        """What chose among epochs; parts of one may have dev data each."""
+        return {} if self.parts else {"dev data": self._data("dev")}
 
     def _data(self, part: str) -> str:
         """Languages and the beginnings of their fingerprints."""
@@ -174,7 +182,7 @@ def _pooled(parts: Sequence[TransferFolder]) -> TransferFolder:
 
 def _check_part(part: TransferFolder, first: TransferFolder) -> None:
     """Refuse to take for one method what was read, trained or aligned otherwise."""
-    told = [differing(part.reading | _trained(part), first.reading | _trained(first))]
+    told = [differing(part.reading | part.training, first.reading | first.training)]
     if _fingerprint(part) != _fingerprint(first):
         told.append(differing(part.encoder, first.encoder))
     if any(told):
@@ -184,11 +192,6 @@ def _check_part(part: TransferFolder, first: TransferFolder) -> None:
             where=part.folder,
             remedy="pool runs that differ in seeds and tests alone; give others a --label of their own",
         )
-
-
-def _trained(one: TransferFolder) -> dict[str, Any]:
-    """How it was trained, whatever chose among epochs: languages of one method may have dev data each."""
-    return {name: value for name, value in one.training.items() if name != "dev data"}
 
 
 def _fingerprint(one: TransferFolder) -> str:

@@ -24,7 +24,14 @@ from calque.locks import locked
 from calque.pipeline.continual import continual
 from calque.pipeline.runs import Running, is_trained, open_for, running
 from calque.pipeline.taskdata import TaskData, read_data
-from calque.pipeline.taskmodels import best_model, known_settings, opened_model, read_by, save_task_model
+from calque.pipeline.taskmodels import (
+    best_model,
+    known_languages,
+    known_settings,
+    opened_model,
+    read_by,
+    save_task_model,
+)
 from calque.pipeline.transfersettings import TransferRecipe, check, made_by
 from calque.presets import load_preset
 from calque.progress import duration, say
@@ -288,12 +295,17 @@ class _Job:
         """The trained model and what its training told, until the run is put together."""
         with atomic_directory(here / "model") as folder:
             if self.recipe.keep_models != "none":
-                save_task_model(folder, learner, model, self.recipe)
+                save_task_model(folder, learner, model, self.recipe, self._learned())
             write_json(folder / "training.json", {"seed": seed, **self._training(log)})
             if log is not None:
                 shutil.copyfile(here / "training" / HISTORY, folder / HISTORY)
             finish(folder, self.recipe.digest(), "transfer")
         shutil.rmtree(here / "training", ignore_errors=True)
+
+    def _learned(self) -> list[str]:
+        """The languages that the trained model learned in, here or before."""
+        before = known_languages(self.recipe.model) if self.recipe.model else []
+        return sorted({*before, *(one.language for one in self.data.train)})
 
     def _training(self, log: TrainLog | None) -> dict[str, Any]:
         """Steps taken, and by which score the weights of which epoch stay."""
@@ -442,6 +454,7 @@ class _Job:
             "labels": list(self.labels.names),
             "encoder": made_by(self.recipe.encoder) if self.recipe.encoder else {},
             "notes": list(data_notes(self.data)),
+            "learned": self._learned(),
             **{name: list(map(described, getattr(self.data, name))) for name in ("train", "dev", "test")},
         }
 

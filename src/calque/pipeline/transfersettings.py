@@ -10,7 +10,7 @@ from pydantic import Field
 from pydantic.fields import FieldInfo
 
 from calque.documents import parse_toml, read_text
-from calque.encoders.specs import short_name
+from calque.encoders.specs import by_language, is_by_language, short_name
 from calque.errors import BadInput, BadSetting
 from calque.pipeline.continual import ContinualRecipe
 from calque.pipeline.taskdata import Reads
@@ -29,7 +29,7 @@ from calque.types import Pooling
 READING = ("window", "overlap", "words", "longest_answer", "repair", "answers", "subtypes")
 #: Settings that do not say how a model was trained: names, what fingerprints of data tell, what is kept.
 ASIDE = (
-    *("inputs", "seed", "seeds", "task", "label", "preset", "original", "revision", "prefix"),
+    *("inputs", "seed", "seeds", "task", "label", "preset", "original"),
     *("format", "skip_bad", "limit_train", "limit_dev", "limit_test", "keep_models"),
 )
 #: Those of alignment that goes on beside a task.
@@ -208,7 +208,7 @@ def training_of(held: Mapping[str, Any]) -> dict[str, Any]:
     told = settings_told(held)
     without = {*READING, *ASIDE, *TransferRecipe.places, *(() if told["continual"] else BESIDE)}
     kept = {name: value for name, value in told.items() if name not in without}
-    return {**kept, "continual": bool(told["continual"])}
+    return {**kept, "continual": bool(told["continual"]), "prefix": told["prefix"] or None}
 
 
 #: Settings of an alignment or pretraining that are other ones with every seed and language.
@@ -218,18 +218,23 @@ _DRAWN = ("inputs", "seed", "encoder")
 def made_by(spec: str, deep: int = 3) -> dict[str, Any]:
     """How an encoder was made, as far as its folder tells: settings without seeds and paths, else its name.
 
-    A number that ends a name is left out, as it may be a seed. `deep`: how many encoders it may rest on.
+    A number that ends a name is left out, as it may be a seed. Of encoders by language that of each is told,
+    but no names, which are those of languages. `deep`: how many encoders it may rest on.
 
-    >>> made_by("models/mbert-seed-3")
-    {'encoder': 'mbert-seed-'}
+    >>> made_by("models/mbert-seed-3"), made_by("en=models/bert,de=models/gbert")
+    ({'encoder': 'mbert-seed-'}, {'encoder': 'one for each language'})
     """
+    if is_by_language(spec):
+        parts = [made_by(one, deep) if _recipe_of(one) else {} for one in by_language(spec).values()]
+        told = {f"part {n}'s {name}": value for n, one in enumerate(parts, 1) for name, value in one.items()}
+        return {"encoder": "one for each language"} | told
     held = _recipe_of(spec) if deep else {}
     if not held:
         return {"encoder": short_name(spec).rstrip("0123456789")}
     kept = {name: value for name, value in held.items() if name not in _DRAWN and _is_setting(value)}
     base = held.get("encoder")
     more = made_by(base, deep - 1) if isinstance(base, str) else {}
-    return kept | {f"its {name}": value for name, value in more.items()}
+    return kept | {f"base {name}": value for name, value in more.items()}
 
 
 def _recipe_of(spec: str) -> dict[str, Any]:

@@ -410,7 +410,7 @@ def _learned_in(held: Comparison) -> str:
 
 
 def _spoken(codes: Sequence[str]) -> str:
-    return listed(list(map(spoken_name, codes))) or "no language"
+    return listed(list(map(spoken_name, codes))) or "what its model does not tell"
 
 
 def languages_told(codes: Sequence[str]) -> str:
