@@ -20,6 +20,7 @@ test: setup
 
 slow: setup
 	$(BIN)/pytest -m slow
+	$(BIN)/pytest -m "hypothesis and not slow" --hypothesis-profile drawn -n 2 --dist loadfile
 
 # The lowest version of every dependency that pyproject.toml allows, in .venv-lowest.
 lowest: setup

@@ -1,6 +1,7 @@
 """What calque says can be printed, whatever a file held and wherever it is printed."""
 
 import io
+import json
 import sys
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from rich.table import Table
 
 import run_folders
 from calque.cli import main
+from calque.cli.common import tell
 from calque.cli.help import Screen
 from calque.errors import BadInput
 
@@ -32,6 +34,15 @@ def test_data_does_not_rule_the_terminal() -> None:
     told = shown.getvalue()
     assert "\x1b]0;t" not in told and "\x1b[31m" not in told and "\u202e" not in told
     assert all(plain in told for plain in ("a\\x1b]0;t", "\\u202eb", "c\\x1b"))
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8", "utf-16"])
+def test_json_is_json_whatever_the_output_lacks(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    held, record = io.BytesIO(), {"folder": "linksé", "word": "猫 \U0001f600"}
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(held, encoding=encoding, errors="backslashreplace"))
+    tell(False, True, record)
+    sys.stdout.flush()
+    assert json.loads(held.getvalue().decode(encoding)) == record
 
 
 def test_an_output_that_lacks_a_character_gets_its_name(

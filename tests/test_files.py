@@ -20,6 +20,7 @@ from calque.files import (
     atomic_file,
     cache_limit,
     is_done,
+    read_json,
     run_folder,
     write_json,
     write_text,
@@ -82,6 +83,12 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(BadSetting, match="not a calque run"), run_folder(tmp_path, "one", "link"):
         pass
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
+
+
+def test_half_a_character_in_json_can_be_read(tmp_path: Path) -> None:
+    """As the name of a file may have it."""
+    write_json(tmp_path / "a.json", {"base": "../f\udcfc", "whole": "ü😀 \\u00fc"})
+    assert read_json(tmp_path / "a.json") == {"base": "../f\\udcfc", "whole": "ü😀 \\u00fc"}
 
 
 def test_overwrite_never_removes_what_is_not_a_run(tmp_path: Path) -> None:

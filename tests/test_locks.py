@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -220,6 +221,25 @@ def test_a_read_only_place_is_named_before_anything_is_computed(
     with pytest.raises(CannotWrite, match=said):
         write_text(read_only / "run" / "x", "after")
     assert (read_only / "run" / "x").read_text() == "before" and names(read_only) == ["run"]
+
+
+def test_a_lock_that_was_taken_anew_is_no_dead_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who sweeps has opened the lock of one writer, when that one ends and another begins."""
+    run, real = tmp_path / "run", locks.take
+    lock = tmp_path / f".run{locks.LOCK}"
+    lock.touch()
+
+    def take(descriptor: int, **how: Any) -> bool | None:
+        monkeypatch.setattr(locks, "take", real)
+        lock.unlink()
+        lock.touch()
+        return real(descriptor, **how)
+
+    monkeypatch.setattr(locks, "take", take)
+    locks.sweep_lock(run)
+    assert lock.exists()
+    locks.sweep_lock(run)
+    assert not lock.exists(), "a dead one's goes"
 
 
 @pytest.mark.parametrize(("number", "code"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])

@@ -8,7 +8,9 @@ import hashlib
 import json
 import math
 import os
+import re
 import shutil
+import stat
 import time
 import zlib
 from collections.abc import Iterator
@@ -91,8 +93,12 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write sorted, readable JSON whole or not at all."""
-    write_text(path, json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True) + "\n")
+    """Write sorted, readable JSON whole or not at all; of half a character its number, which can be read."""
+    text = json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True) + "\n"
+    write_text(path, _HALF.sub(lambda half: f"\\\\u{ord(half[0]):04x}", text))
+
+
+_HALF = re.compile("[\ud800-\udfff]")
 
 
 def read_json(path: Path) -> Any:
@@ -108,9 +114,10 @@ _CHUNK = 1 << 22
 
 def checksum(path: Path) -> int:
     """CRC-32 of a file's bytes: finds damage, not malice. Other things than files have none."""
-    if not path.is_file():
+    about = path.stat()  # is_file() says False of what cannot be read, from Python 3.14 on
+    if not stat.S_ISREG(about.st_mode):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
-    found, buffer = 0, bytearray(min(_CHUNK, max(1, path.stat().st_size)))
+    found, buffer = 0, bytearray(min(_CHUNK, max(1, about.st_size)))
     view = memoryview(buffer)
     with path.open("rb", buffering=0) as handle:
         while size := handle.readinto(buffer):

@@ -179,7 +179,7 @@ def _remove_dead(left: Path, path: Path) -> None:
     with suppress(OSError):
         descriptor = os.open(left, os.O_RDONLY)
         try:
-            if take(descriptor):
+            if take(descriptor) and _same(descriptor, left):
                 if left.suffix == OLD and not path.exists():
                     with suppress(OSError):
                         (left / "was").rename(path)

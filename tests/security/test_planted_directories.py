@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from traps import CODE, Traps, change
 
 from calque.encoders.aligned import AlignedEncoder
 from calque.encoders.encoder import EncoderOptions
-from calque.encoders.hub import model_directory, read_masked
+from calque.encoders.hub import _settings, model_directory, read_masked
 from calque.encoders.open import open_encoder, save_aligned
 from calque.errors import BadInput, CalqueError
 from calque.pipeline.taskmodels import opened_model
@@ -142,6 +143,14 @@ def a_template_that_is_saved_elsewhere(model: Path, traps: Traps) -> None:
     change(model / "tokenizer_config.json", chat_template=[{"name": "../../evil", "template": ""}])
 
 
+def templates_by_name(model: Path, traps: Traps) -> None:
+    change(model / "tokenizer_config.json", chat_template={"../../evil": "x"})
+
+
+def a_template_that_is_no_text(model: Path, traps: Traps) -> None:
+    change(model / "tokenizer_config.json", chat_template={"default": 5})
+
+
 DECEITS = [
     only_pickled,
     pickled_under_another_name,
@@ -156,7 +165,35 @@ DECEITS = [
     an_inner_model_in_code,
     a_tokenizer_that_asks_for_trust,
     a_template_that_is_saved_elsewhere,
+    templates_by_name,
+    a_template_that_is_no_text,
 ]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"chat_template": "{{ messages }}"},
+        {"chat_template": [{"name": "default", "template": "{{ messages }}"}]},
+        {"chat_template": {"default": "{{ messages }}", "tool_use": ""}},
+    ],
+)
+def test_ordinary_templates_are_taken(model: Path, settings: dict[str, Any]) -> None:
+    change(model / "tokenizer_config.json", **settings)
+    assert open_encoder(str(model)).depth
+
+
+def test_names_of_labels_are_no_settings(model: Path) -> None:
+    labels = {f"no {k}": k for k in range(2)} | {"the number of layers": 1500}
+    change(model / "config.json", label2id=labels, id2label={str(k): name for name, k in labels.items()})
+    assert open_encoder(str(model)).depth
+
+
+def test_settings_however_deep_are_looked_through() -> None:
+    deep: dict[str, Any] = {"trust_remote_code": True}
+    for _ in range(50_000):
+        deep = {"text": [deep]}
+    assert ("trust_remote_code", True) in list(_settings(deep))
 
 
 @pytest.mark.parametrize("deceit", DECEITS)

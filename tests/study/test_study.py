@@ -14,7 +14,7 @@ import pytest
 import small_study
 
 from calque.cli import main
-from calque.errors import BadInput, BadSetting
+from calque.errors import BadInput, BadSetting, CannotWrite
 from calque.files import read_json
 from calque.locks import locked
 from calque.report.page import write_page
@@ -244,6 +244,25 @@ def test_a_folder_of_something_else_is_refused(recipe: Path, tmp_path: Path) -> 
     with pytest.raises(BadSetting, match="not a study"):
         study(recipe, out=tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
+
+
+@pytest.mark.parametrize("names", [["recipe.toml"], ["results.jsonl"], ["recipe.toml", "finished.json"]])
+def test_a_recipe_of_ones_own_is_not_replaced(names: list[str], recipe: Path, tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    for name in names:
+        shutil.copyfile(recipe, own / name)
+    with pytest.raises(BadSetting, match="exists and is not a study of calque"):
+        study(own / names[0], out=own, changes=["seeds=0"])
+    assert all((own / name).read_bytes() == recipe.read_bytes() for name in names)
+
+
+def test_a_place_that_can_be_no_folder_is_told(recipe: Path, tmp_path: Path) -> None:
+    with pytest.raises(BadSetting, match=r"^/: exists and is not a study"):
+        study(recipe, out="/")
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(CannotWrite, match=r"link: cannot be written.*\(.*another --out"):
+        study(recipe, out=tmp_path / "link")
 
 
 def test_two_at_once_are_refused(recipe: Path, done: Path) -> None:

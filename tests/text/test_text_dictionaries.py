@@ -44,6 +44,11 @@ def test_the_order_of_languages_is_as_asked(tmp_path: Path) -> None:
     assert read_dictionaries([one], None) == read_dictionaries([one], ("en", "de")) == {("en", "de"): there}
     assert read_dictionaries([one], ("de", "en")) == {("de", "en"): back}
     assert read_dictionaries([one], ("de", "en-GB")) == {("de", "en-GB"): back}
+    kinds = tmp_path / "en_GB-en_US.txt"
+    kinds.write_text("colour color\n")
+    assert read_dictionaries([kinds], ("en-US", "en-GB")) == {
+        ("en-US", "en-GB"): Dictionary((("color", "colour"),))
+    }
     both = read_dictionaries([one, other], ("de", "en"))
     assert list(both.items()) == [(("de", "en"), Dictionary((("Haus", "house"),))), (("en", "de"), there)]
 

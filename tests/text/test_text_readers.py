@@ -104,6 +104,13 @@ def test_three_columns_without_an_id(tmp_path: Path, text: str) -> None:
         assert caught.value.line == 1 + bool(before)
 
 
+def test_a_header_over_ids_is_told(tmp_path: Path) -> None:
+    path = put(tmp_path, "a.tsv", "id\ten\tde\n1\ta\tb\n2\tc\td\n")
+    with pytest.raises(BadInput, match=r"'id', perhaps a header \(remove the header: tail") as caught:
+        read(path)
+    assert caught.value.line == 1
+
+
 def test_a_row_too_short_is_not_said_to_lack_an_id(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="2 columns, where the file began with 3"):
         read(put(tmp_path, "a.tsv", "1\ta\tb\nc\td\n"))

@@ -217,7 +217,8 @@ def verb(group: typer.Typer, name: str, *families: Family) -> Callable[[Callable
 def tell(quiet: bool, as_json: bool, record: dict[str, Any], *parts: Any) -> None:
     """Print a record for programs, or its parts for a person."""
     if as_json:
-        print(json.dumps(record, ensure_ascii=False, indent=2, default=str))
+        narrow = "utf" not in (getattr(sys.stdout, "encoding", None) or "").lower()
+        print(json.dumps(record, ensure_ascii=narrow, indent=2, default=str))
     elif not quiet:
         for part in parts:
             if isinstance(part, str):

@@ -24,7 +24,7 @@ _TEMPLATE = re.compile(r"\w[\w.-]*", re.ASCII)
 #: Folders that calque's own examples write into: nothing in them is looked for elsewhere.
 RUNS = frozenset({"runs"})
 #: More of each than any model has.
-_AT_MOST = {("layers", "layer", "groups", "group_num", "experts"): 1000, ("labels", "extra_ids"): 100_000}
+_AT_MOST = {("layers", "layer", "groups", "group_num"): 1000, ("labels", "extra_ids", "experts"): 100_000}
 _TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model", "*.spm")
 
 
@@ -139,24 +139,34 @@ def _check_setting(name: str, value: Any, file: Path) -> None:
     for names, most in _AT_MOST.items():
         if name.endswith(names) and isinstance(value, int) and value > most:
             raise BadInput(f"{name} is {value}, at most {most} can be", where=file)
-    if name == "chat_template" and isinstance(value, list):
+    if name == "chat_template" and isinstance(value, list | dict):
         _check_templates(value, file)
 
 
-def _check_templates(templates: list[Any], file: Path) -> None:
+def _check_templates(templates: list[Any] | dict[str, Any], file: Path) -> None:
     """Each is saved as a file of its name."""
-    names = [one.get("name") if isinstance(one, dict) else None for one in templates]
-    wrong = [name for name in names if not (isinstance(name, str) and _TEMPLATE.fullmatch(name))]
-    if wrong:
-        raise BadInput(f"a chat template named {wrong[0]!r}", where=file, remedy="remove chat_template")
+    named = templates.items() if isinstance(templates, dict) else map(_template, templates)
+    for name, text in named:
+        if not (isinstance(name, str) and _TEMPLATE.fullmatch(name) and isinstance(text, str)):
+            raise BadInput(f"a chat template named {name!r}", where=file, remedy="remove chat_template")
+
+
+def _template(one: Any) -> tuple[Any, Any]:
+    """The name and the text of a template in a list."""
+    return (one.get("name"), one.get("template")) if isinstance(one, dict) else (None, None)
 
 
 def _settings(held: Any) -> Iterator[tuple[str, Any]]:
-    """All names with their values, those inside others too."""
-    if isinstance(held, Mapping):
-        yield from ((str(name), value) for name, value in held.items())
-    for one in held.values() if isinstance(held, Mapping) else held if isinstance(held, list) else ():
-        yield from _settings(one)
+    """All names with their values, those inside others too, however deep; names of labels are no settings."""
+    left = [held]
+    while left:
+        one = left.pop()
+        if isinstance(one, Mapping):
+            inside = {str(name): value for name, value in one.items() if name not in ("label2id", "id2label")}
+            yield from inside.items()
+            left.extend(inside.values())
+        elif isinstance(one, list):
+            left.extend(one)
 
 
 def weight_files(path: Path) -> list[Path]:

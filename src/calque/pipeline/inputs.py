@@ -52,6 +52,13 @@ def check_not_read(out: Path, read: Iterable[str]) -> None:
             raise BadSetting(f"holds what is read: {name}", where=out, remedy="choose another --out")
 
 
+def check_not_part(out: Path, read: str) -> None:
+    """Refuse to replace a file of a folder that is read."""
+    folder = Path(os.path.expanduser(read))
+    if is_there(folder) and is_there(out) and _holds(folder, out):
+        raise BadSetting(f"is a part of what is read: {read}", where=out, remedy="choose another --out")
+
+
 def _holds(out: Path, path: Path) -> bool:
     """Whether a path is this one or inside it, by its name or by what its links lead to."""
     return any(Path(real(path)).is_relative_to(real(out)) for real in (os.path.abspath, os.path.realpath))

@@ -10,7 +10,7 @@ from typing import Any
 from calque.encoders.aligned import AlignedEncoder
 from calque.encoders.hub import model_directory
 from calque.errors import BadSetting
-from calque.pipeline.inputs import check_not_read
+from calque.pipeline.inputs import check_not_part, check_not_read
 from calque.pipeline.taskmodels import (
     TaskModelFolder,
     best_model,
@@ -59,6 +59,9 @@ def predict(
     """
     path = Path(out)
     check_not_read(path, [str(text), str(model)])
+    check_not_part(path, str(model))
+    if path.is_dir():
+        raise BadSetting("is a folder", where=path, remedy="give the name of a file to write")
     if path.exists() and not overwrite:
         raise BadSetting("is there already", where=path, remedy="another --out, or --overwrite")
     held, recipe = _opened(best_model(model), task, device, settings)

@@ -67,7 +67,7 @@ def _pair_of(path: str | Path, languages: LanguagePair | None) -> LanguagePair:
 
 def _is_turned(told: LanguagePair, given: LanguagePair) -> bool:
     said, asked = ([primary_subtag(code) for code in pair] for pair in (told, given))
-    return said == asked[::-1] != asked
+    return told == given[::-1] != given or said == asked[::-1] != asked
 
 
 def by_direction(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from calque.documents import parse_json, read_text
-from calque.errors import BadInput, BadSetting, CalqueError
+from calque.errors import BadInput, BadSetting, CalqueError, creating
 from calque.files import FINISHED, RESULTS, SUMS, checksum, read_json, write_json
 from calque.locks import remove_at_once
 from calque.progress import say
@@ -42,7 +42,8 @@ def threads_of(folder: Path, keys: Iterable[str]) -> list[int]:
 def claim(folder: Path) -> None:
     """Take a new or empty folder, or that of a study; one with anything else in it is refused."""
     check_ours(folder)
-    (folder / CELLS).mkdir(parents=True, exist_ok=True)
+    with creating(folder):
+        (folder / CELLS).mkdir(parents=True, exist_ok=True)
 
 
 def check_ours(folder: Path) -> None:
@@ -54,7 +55,11 @@ def check_ours(folder: Path) -> None:
 def _has_more(folder: Path) -> bool:
     """Whether something lies here that no study writes; what a killed one was writing is hidden."""
     hidden = tuple(f".{name}." for name in WRITTEN)
-    if any(one.name not in WRITTEN and not one.name.startswith(hidden) for one in folder.iterdir()):
+    names = [one.name for one in folder.iterdir()]
+    # A study makes its cells first: without them this is a recipe of one's own, or a run.
+    if names and CELLS not in names:
+        return True
+    if any(name not in WRITTEN and not name.startswith(hidden) for name in names):
         return True
     cells = folder / CELLS
     return cells.exists() and not all(is_key(one.name) or one.name[0] == "." for one in cells.iterdir())

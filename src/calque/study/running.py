@@ -132,6 +132,7 @@ def study(
     if threads is not None and threads < 1:
         raise BadSetting(f"{threads} threads", remedy="one or more")
     plan = ready(loaded)
+    check_ours(folder)
     with locked(folder, "this study"):
         claim(folder)
         with shown(show):

@@ -167,7 +167,7 @@ def refuse_pipe(path: Path) -> None:
     """Files are opened more than once, and of a pipe the second time begins where the first stopped."""
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise BadInput(
-            "is no ordinary file, and a pipe can be read only once",
+            "is a pipe or a device, which cannot be read more than once",
             where=path,
             remedy="write it to a file first",
         )
@@ -198,7 +198,7 @@ def read_lines(path: str | Path) -> Iterator[str]:
 
 def _first(line: str, path: str | Path) -> str:
     """The first line without a byte order mark."""
-    if not line.endswith("\n") and line.count("\r") > 1:
+    if not line.endswith("\n") and "\r" in line.removesuffix("\r"):
         raise BadInput(
             "its lines end at carriage returns only, so that all of it is one line",
             where=path,

@@ -145,14 +145,20 @@ def _columns(path: str) -> tuple[int, int]:
 
 def _check_ids(path: str, peek: Sequence[tuple[int, list[str]]]) -> None:
     """Refuse what would make pairs of a sentence and its score or licence."""
-    for number, (cell, *rest) in peek:
-        if len(rest) == 2 and cell.strip() and not _ID.fullmatch(cell.strip()):
-            raise BadInput(
-                f"three columns, of which the first is no id: {cell[:60]!r}",
-                where=path,
-                line=number,
-                remedy="an id has a digit; leave the two columns with text: cut -f1,2 (or -f2,3)",
-            )
+    cells = [(number, columns[0].strip()) for number, columns in peek if len(columns) == 3]
+    wrong = [(number, cell) for number, cell in cells if cell and not _ID.fullmatch(cell)]
+    if not wrong:
+        return
+    number, cell = wrong[0]
+    heads = number == cells[0][0] and len(cells) > len(wrong) == 1
+    raise BadInput(
+        f"three columns, of which the first is no id: {cell[:60]!r}{', perhaps a header' * heads}",
+        where=path,
+        line=number,
+        remedy="remove the header: tail -n +2"
+        if heads
+        else "an id has a digit; leave the two columns with text: cut -f1,2 (or -f2,3)",
+    )
 
 
 def _read_triple(paths: Sequence[str], languages: tuple[str, str]) -> Iterator[RawPair]:
