@@ -51,6 +51,13 @@ def apart(encoder: Any, links: Path) -> float:
     return float(np.linalg.norm(a - b, axis=1).mean() / np.linalg.norm(a - a.mean(0), axis=1).mean())
 
 
+def test_a_training_that_reaches_no_weight_is_refused(encoder: Path, links: Path, tmp_path: Path) -> None:
+    held = {"freeze_embeddings": True, "freeze_layers": 2, "layers": "2"}
+    with pytest.raises(BadSetting, match=r"nothing that layers 2 are computed from is trained \(freeze less"):
+        align(str(encoder), str(links / "train"), method="weak", out=tmp_path / "out", **held, **SMALL)
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("method", ["l2", "weak", "strong"])
 def test_linked_words_come_nearer_and_transformers_alone_gives_the_same(
     method: str, encoder: Path, links: Path, tmp_path: Path

@@ -345,6 +345,19 @@ def test_maps_take_either_side_into_the_space_of_the_other(
         )
 
 
+def test_adapters_are_kept_near_their_own_beginning(
+    data: dict[str, Any], bert: Path, corpus: Path, tmp_path: Path
+) -> None:
+    """What an aligned encoder was made from has none."""
+    links = str(corpus / "links" / "train")
+    align(str(bert), links, method="l2", steps=2, batch=8, out=tmp_path / "aligned")
+    given = {**QUICK, "seeds": 1, "epochs": 1, "continual_batch": 8, "lora": 4, "continual": [links]}
+    out = tmp_path / "run"
+    transfer("ner", str(tmp_path / "aligned"), **data, continual_preset="wu2020-weak", out=out, **given)
+    records = [json.loads(line) for line in (out / "artifacts" / "seed-0.steps.jsonl").open()]
+    assert records[0]["losses"]["parameters"] >= 0 and len(records) > 1
+
+
 def test_alignment_goes_on_while_a_task_is_learned(
     data: dict[str, Any], bert: Path, corpus: Path, tmp_path: Path
 ) -> None:

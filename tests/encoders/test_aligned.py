@@ -1,6 +1,7 @@
 """Aligned encoders: maps are applied, refused where there are none, and survive the disk."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +10,12 @@ import torch
 
 from calque.align.linear import LinearAligner
 from calque.align.sources import LinkedWords
-from calque.encoders.aligned import AlignedEncoder, load_maps, save_maps
+from calque.encoders.aligned import AlignedEncoder, MappedLayers, load_maps, save_maps
+from calque.encoders.cached import CachedEncoder
 from calque.encoders.open import open_encoder, trained_prefix
+from calque.encoders.wrapped import Wrapped
 from calque.errors import BadInput, BadSetting
-from calque.files import SUMS
+from calque.files import SUMS, Cache
 from calque.geometry.solvers import Method
 from calque.text.names import pair_names
 from calque.types import MapKey, Matrix, Scale, Sentences, Shift, SpaceMap, States, TextBatch, Unit
@@ -49,6 +52,37 @@ def test_the_sentences_that_were_read_are_kept(tmp_path: Path) -> None:
         load_maps(tmp_path, encoder)
     (tmp_path / "seen.sentences.npy").unlink()
     assert not len(load_maps(tmp_path, encoder).read), "of older folders nothing is known"
+
+
+def test_layers_on_disk_are_mapped_one_at_a_time(tmp_path: Path) -> None:
+    encoder, pairs, _ = planted()
+    aligned = LinearAligner().fit(encoder, [LinkedWords(pairs["xx"])], (0, 1, 2))
+    kept = replace(aligned, inner=CachedEncoder(encoder, Cache(tmp_path)))
+    text = pairs["xx"].bitext.target
+    found, plain = (one.word_vectors(text, layers=(0, 1, 2)) for one in (kept, aligned))
+    assert isinstance(found.vectors, MappedLayers) and found.vectors.shape == plain.vectors.shape
+    for layer in (2, 0, 1):
+        assert np.allclose(found.layer(layer), plain.layer(layer), atol=2e-2), "as the cache rounds"
+        assert np.array_equal(found.layer(layer), found.vectors[layer])
+    assert np.array_equal(np.asarray(found.vectors), np.stack(list(found.vectors)))
+    assert np.array_equal(found.vectors[:, :2], np.asarray(found.vectors)[:, :2])
+
+
+def test_its_fingerprint_follows_that_of_what_is_inside() -> None:
+    """Which changes where a lack of memory has halved its batches."""
+    encoder, pairs, _ = planted()
+
+    class Halved(Wrapped):
+        inner, fingerprint = encoder, "before"
+
+    inside = Halved()
+    fitted = LinearAligner().fit(encoder, [LinkedWords(pairs["xx"])], (1,))
+    aligned = replace(fitted, inner=inside)
+    before = aligned.fingerprint
+    inside.fingerprint = "after"
+    assert aligned.fingerprint == replace(aligned).fingerprint != before
+    inside.fingerprint = "before"
+    assert aligned.fingerprint == before != fitted.fingerprint
 
 
 def test_a_layer_without_a_map_stays_as_it_is() -> None:

@@ -232,6 +232,17 @@ def test_translation_models_are_told_the_language() -> None:
     german = reader.frame("de")
     assert tokenizer.convert_ids_to_tokens(german.head.tolist()) == ["de_DE"]
     assert reader.frame("ru").head.tolist() != german.head.tolist() == reader.frame("de").head.tolist()
+    unknown, default = (Reader(tokenizer).frame("xx").head.tolist() for _ in range(2))
+    assert reader.frame("xx").head.tolist() == unknown == default == reader.frame("").head.tolist()
+    assert reader.digest == Reader(tokenizer).digest, "whatever was read before"
+
+
+def test_a_language_is_found_by_one_that_is_part_of_it() -> None:
+    """NLLB has Standard Arabic and Western Persian, which texts are seldom called."""
+    tokenizer = transformers.NllbTokenizer()
+    found = {code: language_code(tokenizer, code) for code in ("ar", "sw", "fa", "de", "en", "eng", "xx")}
+    assert found == {"ar": "arb_Arab", "sw": "swh_Latn", "fa": "pes_Arab", "de": "deu_Latn", "en": "eng_Latn",
+                     "eng": "eng_Latn", "xx": None}  # fmt: skip
 
 
 def test_weights_that_a_file_lacks_are_the_same_every_time(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from calque.cli import app
 from calque.encoders.open import open_encoder
 from calque.errors import BadInput, BadSetting
 from calque.pipeline.extending import extend
-from calque.pretrain.extending import Initial, extend_model, extend_tokenizer, pieces_per_word
+from calque.pretrain.extending import Extended, Initial, extend_model, extend_tokenizer, pieces_per_word
 from calque.pretrain.masked import head_of
 from calque.pretrain.vocabulary import Cutting, train_tokenizer
 from calque.text.world import world_sentences
@@ -70,14 +70,18 @@ def test_old_pieces_stay_and_new_ones_are_used(cutting: Cutting, text: Sentences
     assert made.tokenizer.mask_token == old.mask_token and made.tokenizer("a b")["input_ids"][0] == 2
 
 
+@pytest.mark.parametrize("spare", [0, 35, 300])
 @pytest.mark.parametrize("cutting", CUTTINGS)
-def test_vectors_begin_as_the_mean_of_the_pieces_before(cutting: Cutting) -> None:
+def test_vectors_begin_as_the_mean_of_the_pieces_before(cutting: Cutting, spare: int) -> None:
     old = train_tokenizer([ENGLISH], 500, cutting)
     made, model = extend_tokenizer(old, [NEAR], 100), bert(old)
-    before = model.get_input_embeddings().weight.detach().clone()
-    extend_model(model, made.made_of, initial=Initial.MEAN)
+    if spare:  # as e5's model has more vectors than its tokenizer has pieces
+        model.resize_token_embeddings(len(old) + spare, mean_resizing=False)
+    before = model.get_input_embeddings().weight.detach().clone()[: len(old)]
+    extend_model(model, made, initial=Initial.MEAN)
     table = model.get_input_embeddings().weight
-    assert torch.equal(table[: len(old)], before) and len(table) == len(old) + 100
+    assert torch.equal(table[: len(old)], before) and len(table) == len(old) + max(100, spare)
+    assert made.tokenizer.get_vocab()[made.pieces[0]] == made.first == len(old)
     assert model.get_output_embeddings().weight is table
     whole = [(piece, ids) for piece, ids in zip(made.pieces, made.made_of, strict=True) if ids]
     assert len(whole) > 80
@@ -87,7 +91,15 @@ def test_vectors_begin_as_the_mean_of_the_pieces_before(cutting: Cutting) -> Non
             bare = "".join(old.convert_ids_to_tokens(list(ids))).replace("##", "").replace("▁", "")
             assert bare == piece.replace("##", "").replace("▁", ""), "it is made of its own letters"
     scores = head_of(model)(torch.zeros(1, 16))
-    assert scores.shape == (1, len(old) + 100) and torch.isfinite(scores).all()
+    assert scores.shape == (1, len(table)) and torch.isfinite(scores).all()
+
+
+@pytest.mark.parametrize("cutting", CUTTINGS)
+def test_tokens_behind_the_pieces_keep_their_numbers(cutting: Cutting) -> None:
+    old = train_tokenizer([ENGLISH], 500, cutting)
+    old.add_tokens(["<extra1>", "<extra2>"])
+    with pytest.raises(BadSetting, match=r"2 tokens behind its own pieces.*--pieces 0"):
+        extend_tokenizer(old, [NEAR], 100)
 
 
 def test_random_beginnings_are_spread_like_the_old_vectors_and_follow_the_seed() -> None:
@@ -95,7 +107,8 @@ def test_random_beginnings_are_spread_like_the_old_vectors_and_follow_the_seed()
     drawn = []
     for seed in (0, 0, 1):
         model = bert(old)
-        extend_model(model, [()] * 300, initial=Initial.RANDOM, seed=seed)
+        extended = Extended(old, [""] * 300, [()] * 300, len(old))
+        extend_model(model, extended, initial=Initial.RANDOM, seed=seed)
         drawn.append(model.get_input_embeddings().weight[len(old) :].detach())
     assert torch.equal(drawn[0], drawn[1]) and not torch.equal(drawn[0], drawn[2])
     assert float(drawn[0].std()) == pytest.approx(

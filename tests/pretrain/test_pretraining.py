@@ -136,22 +136,25 @@ def test_the_weights_that_guess_the_first_language_best_stay(
 
 
 @pytest.mark.slow
-def test_two_processes_take_the_steps_of_one(folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("share", ["all", "no-embeddings"])
+def test_two_processes_take_the_steps_of_one(share: str, tmp_path: Path) -> None:
+    settings, one = {**SMALL, "share": share}, tmp_path / "one"
+    pretrain(one, **settings)
     script = Path(__file__).with_name("two_pretrainers.py")
     subprocess.run(
         [
             sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
-            str(script), str(tmp_path / "two"), json.dumps(SMALL),
+            str(script), str(tmp_path / "two"), json.dumps(settings),
         ],
         env=os.environ | {"OMP_NUM_THREADS": "1"},
         check=True,
         timeout=200,
     )  # fmt: skip
-    one, two = (
+    alone, both = (
         [json.loads(line)["loss"] for line in (place / "artifacts" / HISTORY).read_text().splitlines()]
-        for place in (folder, tmp_path / "two")
+        for place in (one, tmp_path / "two")
     )
-    assert len(two) == 12 and two == pytest.approx(one, abs=1e-5)
+    assert len(both) == 12 and both == pytest.approx(alone, abs=1e-5)
 
 
 def test_there_is_no_parallel_signal() -> None:

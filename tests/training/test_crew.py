@@ -39,6 +39,8 @@ def test_two_processes_give_the_losses_and_weights_of_one(tmp_path: Path) -> Non
     assert two[0]["gathered"] == two[1]["gathered"] == [0, 1, 10, 11, 12]
     assert [found["offset"] for found in two] == [0, 2]
     assert two[0]["slope"] == [0, 3] and two[1]["slope"] == [6, 9, 12]
+    assert [found["summed"] for found in two] == 2 * [[[2, 2], [1, 1], None]], "nobody's has none"
+    assert all(found["patience"] > 24 * 3600 for found in two), "the first may test for hours"
     assert two[0]["losses"] == pytest.approx(one["losses"], abs=1e-5)
     assert two[0]["weights"] == two[1]["weights"] == pytest.approx(one["weights"], abs=1e-5)
 

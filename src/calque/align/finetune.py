@@ -206,7 +206,7 @@ class FinetuneTask:
         self.modules: dict[str, torch.nn.Module] = {"encoder": encoder.model}
         self.terms: list[GradientTerm] = []
         if options.parameters:
-            near, first = encoder.body.parameters(), (original or encoder).body.parameters()
+            near, first = encoder.body.parameters(), _beginning(encoder, original)
             weight, form = options.parameter_weight, options.parameter_form
             self.terms.append(NearParameters(near, weight, form, toward=first))
         self._heads = make_heads(encoder, options, seed)
@@ -405,6 +405,19 @@ class FinetuneTask:
         }
 
 
+def _beginning(encoder: HuggingFaceEncoder, original: HuggingFaceEncoder | None) -> list[torch.nn.Parameter]:
+    """What each parameter is kept near: the original's of its name; adapters, which it lacks, as they are."""
+    there = dict((original or encoder).body.named_parameters())
+    found = []
+    for name, own in encoder.body.named_parameters():
+        first = there.get(name.replace(".base_layer", ""), own if ".lora_" in name else None)
+        if first is None or first.shape != own.shape:
+            told = f"{(original or encoder).name} is not what {encoder.name} was made from: {name}"
+            raise BadSetting(told, remedy="another --original")
+        found.append(first)
+    return found
+
+
 def make_heads(
     encoder: HuggingFaceEncoder, options: FinetuneOptions, seed: int
 ) -> torch.nn.ModuleList | None:
@@ -420,7 +433,7 @@ def make_heads(
 @torch.no_grad()
 def related_cosine(links: Linked, crew: Crew) -> float:
     """Mean cosine of linked words."""
-    cosine = torch.nn.functional.cosine_similarity(links.source, links.target).double()
+    cosine = torch.nn.functional.cosine_similarity(links.source, links.target).cpu().double()
     total, count = crew.total(torch.stack([cosine.sum(), cosine.new_tensor(len(cosine))])).tolist()
     return total / count if count else 0.0
 
@@ -431,6 +444,6 @@ def unrelated_cosine(links: Linked, crew: Crew) -> float:
     step = len(links) // 2
     other, word = links.target.roll(step, 0), links.target_words.roll(step, 0)
     apart = word != links.target_words
-    cosine = torch.nn.functional.cosine_similarity(links.source[apart], other[apart])
-    total, count = crew.total(torch.stack([cosine.double().sum(), apart.double().sum()])).tolist()
+    cosine = torch.nn.functional.cosine_similarity(links.source[apart], other[apart]).cpu().double()
+    total, count = crew.total(torch.stack([cosine.sum(), cosine.new_tensor(len(cosine))])).tolist()
     return total / count if count else 0.0

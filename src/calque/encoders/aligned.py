@@ -8,18 +8,20 @@ was aligned by training has no maps: its weights are the alignment.
 from __future__ import annotations
 
 import gzip
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from calque.documents import shaped
 from calque.encoders.bylanguage import LanguageEncoders
+from calque.encoders.cached import LayerStack
 from calque.encoders.wrapped import Wrapped
 from calque.errors import BadInput, BadSetting
 from calque.files import atomic_file, check_sealed, read_json, seal, text_digest, write_json
@@ -90,12 +92,21 @@ class AlignedEncoder(Wrapped):
         """The layers that have maps."""
         return tuple(sorted({key.layer for key in self.maps}))
 
-    @cached_property
+    @property
     def fingerprint(self) -> str:
-        arrays = _arrays(self.maps)
-        parts = [f"{name}{arrays[name].tobytes().hex()}" for name in sorted(arrays)]
-        kinds = [str(item) for item in _describe_maps(self.maps)]
-        return text_digest(self.inner.fingerprint, self.space, *kinds, *parts)
+        # That of what is inside can change: where memory lacked, it reads in smaller batches from then on.
+        inner = self.inner.fingerprint
+        if inner not in self._fingerprints:
+            arrays = _arrays(self.maps)
+            parts = [f"{name}{arrays[name].tobytes().hex()}" for name in sorted(arrays)]
+            kinds = [str(item) for item in _describe_maps(self.maps)]
+            self._fingerprints[inner] = text_digest(inner, self.space, *kinds, *parts)
+        return self._fingerprints[inner]
+
+    @cached_property
+    def _fingerprints(self) -> dict[str, str]:
+        """Its own, by that of what is inside."""
+        return {}
 
     def meeting(self, languages: LanguagePair) -> AlignedEncoder:
         """The same maps, in a space that both languages reach."""
@@ -150,7 +161,10 @@ class AlignedEncoder(Wrapped):
     ) -> WordVectors:
         maps = [self.map_for(sentences.language, layer) for layer in layers]
         found = self.inner.word_vectors(sentences, words, layers=layers, pooling=pooling)
-        return replace(found, vectors=_apply(maps, found.vectors))
+        # Layers on disk are mapped when they are taken: in memory they would be all of them at once.
+        held: Any = found.vectors
+        moved: Any = MappedLayers(maps, held) if isinstance(held, LayerStack) else _apply(maps, held)
+        return replace(found, vectors=moved)
 
     def sentence_vectors(
         self, sentences: Sentences, *, layers: Sequence[int], pooling: SentencePooling = "mean"
@@ -159,9 +173,33 @@ class AlignedEncoder(Wrapped):
         return _apply(maps, self.inner.sentence_vectors(sentences, layers=layers, pooling=pooling))
 
 
+class MappedLayers(LayerStack):
+    """Layers on disk under maps, each of them mapped when it is taken."""
+
+    def __init__(self, maps: Sequence[SpaceMap], inner: LayerStack) -> None:
+        self._maps, self._inner = list(maps), inner
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._inner.shape
+
+    def __len__(self) -> int:
+        return len(self._maps)
+
+    def __iter__(self) -> Iterator[NDArray[Any]]:
+        return (self[place] for place in range(len(self)))
+
+    def __getitem__(self, key: Any) -> Any:
+        one = isinstance(key, int | np.integer)
+        return _moved(self._maps[key], self._inner[key]) if one else np.asarray(self)[key]
+
+
 def _apply(maps: Sequence[SpaceMap], vectors: Any) -> Floats:
-    moved = [one.apply(np.asarray(layer, np.float32)) for one, layer in zip(maps, vectors, strict=True)]
-    return np.stack(moved).astype(np.float32, copy=False)
+    return np.stack([_moved(one, layer) for one, layer in zip(maps, vectors, strict=True)])
+
+
+def _moved(one: SpaceMap, layer: Any) -> Floats:
+    return np.asarray(one.apply(np.asarray(layer, np.float32)), np.float32)
 
 
 def as_torch(space_map: SpaceMap, like: Any) -> SpaceMap:

@@ -193,10 +193,20 @@ def leading_space(tokenizer: Any) -> str:
 
 
 def special_tokens(tokenizer: Any, language: str) -> tuple[list[int], list[int]]:
-    """The special tokens before and after a sentence of this language."""
+    """The special tokens before and after a sentence of this language; the tokenizer is left as it was."""
     code = language_code(tokenizer, language)
-    if code is not None:
-        tokenizer.src_lang = code
+    if code is None:
+        return _around(tokenizer)
+    before = tokenizer.src_lang
+    tokenizer.src_lang = code
+    try:
+        return _around(tokenizer)
+    finally:
+        tokenizer.src_lang = before
+
+
+def _around(tokenizer: Any) -> tuple[list[int], list[int]]:
+    """The special tokens before and after a sentence, as the tokenizer is set."""
     for probe in _PROBES:
         bare = cut(tokenizer, [probe])[0]
         framed = list(tokenizer(probe)["input_ids"])
@@ -266,12 +276,26 @@ def language_code(tokenizer: Any, language: str) -> str | None:
         return None
     import langcodes
 
+    codes = sorted(getattr(tokenizer, "lang_code_to_id", None) or tokenizer.all_special_tokens)
     try:
         names = {language, langcodes.get(language).language, langcodes.get(language).to_alpha3()}
+        wide = _macrolanguage(language)
     except (LookupError, ValueError):
-        names = {language}
-    codes = getattr(tokenizer, "lang_code_to_id", None) or tokenizer.all_special_tokens
-    return next((code for code in sorted(codes) if code in names or code.partition("_")[0] in names), None)
+        names, wide = {language}, ""
+    exact = (code for code in codes if code in names or code.partition("_")[0] in names)
+    # NLLB names Arabic by one of its languages: arb_Arab.
+    part = (code for code in codes if wide and "_" in code and _macrolanguage(code.partition("_")[0]) == wide)
+    return next(exact, None) or next(part, None)
+
+
+def _macrolanguage(language: str) -> str:
+    """The language that this is one of, or itself; "" of what is no language."""
+    import langcodes
+
+    try:
+        return langcodes.get(language).prefer_macrolanguage().language or ""
+    except (LookupError, ValueError):
+        return ""
 
 
 def _ints(values: Sequence[int]) -> Ints:

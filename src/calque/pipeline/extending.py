@@ -99,7 +99,7 @@ def _making(recipe: ExtendRecipe, folder: Path) -> Making:
     corpora = file_corpora(recipe.text, limit=recipe.limit, dev=recipe.evaluate_every is not None)
     extended = _extended(recipe, tokenizer, corpora)
     if extended.pieces:
-        extend_model(model, extended.made_of, initial=recipe.initial, seed=recipe.seed)
+        extend_model(model, extended, initial=recipe.initial, seed=recipe.seed)
         say(f"{len(extended.pieces):,} pieces added to {len(tokenizer):,}")
     if recipe.trained == "embeddings":
         model.requires_grad_(False)
@@ -129,7 +129,7 @@ def _making(recipe: ExtendRecipe, folder: Path) -> Making:
 
 def _extended(recipe: ExtendRecipe, tokenizer: Any, corpora: Corpora) -> Extended:
     if not recipe.pieces:
-        return Extended(tokenizer, [], [])
+        return Extended(tokenizer, [], [], len(tokenizer))
     unknown = set(recipe.new_languages) - set(corpora.languages)
     if unknown:
         raise BadSetting(

@@ -29,7 +29,13 @@ from calque.store import load_pairs
 from calque.training.checkpoint import checkpoints, load_weights, trained_parameters
 from calque.training.crew import first_process, wait_for_all
 from calque.training.loop import Precision, TrainLog, TrainOptions, train
-from calque.training.partial import ParameterCount, add_lora, freeze, parameter_count
+from calque.training.partial import (
+    ParameterCount,
+    add_lora,
+    check_trained,
+    freeze,
+    parameter_count,
+)
 from calque.training.schedule import Schedule
 from calque.training.trim import harmless, trim_vocabulary, used_pieces
 from calque.types import Pooling, WordIndex, WordPairs
@@ -179,7 +185,9 @@ def _train(
     ):
         _prepare(recipe, encoder, [*loaded, *dev], undo)
         counts = parameter_count(encoder.model)
-        task = FinetuneAligner(recipe.finetuning(encoder.depth)).task(
+        how = recipe.finetuning(encoder.depth)
+        check_trained(encoder, how.layers)
+        task = FinetuneAligner(how).task(
             encoder, loaded, seed=recipe.seed, batches=recipe.batches, cache=Cache()
         )
         score = _scorer(encoder, task, dev) if dev else None

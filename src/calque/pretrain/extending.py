@@ -30,11 +30,15 @@ class Initial(Choice):
 
 @dataclass(frozen=True, eq=False)
 class Extended:
-    """A tokenizer with more pieces, and the old pieces of each new one (none where it was unknown)."""
+    """A tokenizer with more pieces, and the old pieces of each new one (none where it was unknown).
+
+    `first` is the number of the first new piece; a model may have more vectors than that already.
+    """
 
     tokenizer: Any
     pieces: Sequence[str]
     made_of: Sequence[Sequence[int]]
+    first: int
 
 
 def extend_tokenizer(tokenizer: Any, texts: Sequence[Sentences], count: int) -> Extended:
@@ -53,14 +57,19 @@ def extend_tokenizer(tokenizer: Any, texts: Sequence[Sentences], count: int) -> 
     ranked = sorted(trained.get_vocab().items(), key=lambda held: (len(_bare(held[0])) > 1, held[1]))
     new = [piece for piece, _ in ranked if piece not in known and piece not in SPECIALS][:count]
     whole = json.loads(tokenizer.backend_tokenizer.to_str())
+    first = len(whole["model"]["vocab"])
+    if (behind := 1 + max(known.values()) - first) > 0:
+        raise BadSetting(
+            f"its tokenizer has {behind} tokens behind its own pieces: new pieces would take their numbers",
+            remedy="--pieces 0 trains on without new pieces",
+        )
     if kind == "WordPiece":
-        first = 1 + max(known.values())
         whole["model"]["vocab"] |= {piece: first + place for place, piece in enumerate(new)}
     else:
         whole["model"]["vocab"] += _scored(new, whole["model"]["vocab"], trained)
     made_of = [_old_pieces(tokenizer, piece, kind) for piece in new]
     again = type(tokenizer)(tokenizer_object=Tokenizer.from_str(json.dumps(whole)), **_kept(tokenizer))
-    return Extended(again, new, made_of)
+    return Extended(again, new, made_of, first)
 
 
 def _kind(tokenizer: Any) -> str:
@@ -130,23 +139,25 @@ def _bare(piece: str) -> str:
     return piece.removeprefix(_SPACE).removeprefix(_INNER)
 
 
-def extend_model(model: Any, made_of: Sequence[Sequence[int]], *, initial: Initial, seed: int = 0) -> None:
+def extend_model(model: Any, extended: Extended, *, initial: Initial, seed: int = 0) -> None:
     """Give a model with a masked-language-modelling head vectors for new pieces, behind the old ones.
 
+    Where a model has more vectors than its tokenizer had pieces, new pieces take the spare ones first.
     A piece of which nothing was known begins at random, with the spread that the old vectors have.
     """
     from calque.encoders.hub import quiet
 
-    old = model.get_input_embeddings().num_embeddings
-    with quiet():
-        model.resize_token_embeddings(old + len(made_of), mean_resizing=False)
+    first, made_of = extended.first, extended.made_of
+    if first + len(made_of) > model.get_input_embeddings().num_embeddings:
+        with quiet():
+            model.resize_token_embeddings(first + len(made_of), mean_resizing=False)
     rng = np.random.default_rng(seed)
     output = model.get_output_embeddings()
     tables = {id(one): one for one in (model.get_input_embeddings().weight, output.weight)}.values()
     bias = getattr(output, "bias", None)
     with torch.no_grad():
         for table in (*tables, *([] if bias is None else [bias])):
-            _fill(table, old, made_of if initial is Initial.MEAN else [()] * len(made_of), rng)
+            _fill(table, first, made_of if initial is Initial.MEAN else [()] * len(made_of), rng)
 
 
 def _fill(table: torch.Tensor, old: int, made_of: Sequence[Sequence[int]], rng: np.random.Generator) -> None:

@@ -33,11 +33,14 @@ class Crew:
         return rows[self.rank :: self.size]
 
     def total(self, value: torch.Tensor | float) -> torch.Tensor:
-        """The sum over all processes, without gradient."""
-        summed = torch.as_tensor(value, dtype=torch.float64).detach().to(self.device, copy=True)
-        if self.size > 1:
-            dist.all_reduce(summed)
-        return summed
+        """The sum over all processes, in double precision on the CPU, without gradient."""
+        # Some devices have no double precision.
+        own = torch.as_tensor(value).detach().cpu().double().clone()
+        if self.size == 1:
+            return own
+        summed = own.to(self.device)
+        dist.all_reduce(summed)
+        return summed.cpu()
 
     def every(self, tensor: torch.Tensor) -> list[torch.Tensor]:
         """A tensor of the same shape from every process, in the order of ranks, without gradient."""
@@ -63,10 +66,17 @@ class Crew:
         return 0 if self.size == 1 else sum(self._counts(count)[: self.rank])
 
     def sum_gradients(self, parameters: Sequence[torch.nn.Parameter]) -> None:
-        """Add up the gradients of all processes; a parameter that one of them did not use counts as zero."""
+        """Add up the gradients of all processes; a parameter that one of them did not use counts as zero.
+
+        One that none of them used has no gradient, as with one process: it neither decays nor moves on.
+        """
         if self.size == 1:
             return
-        for parameter in parameters:
+        used = torch.tensor([float(one.grad is not None) for one in parameters], device=self.device)
+        dist.all_reduce(used)
+        for parameter, some in zip(parameters, used.tolist(), strict=True):
+            if not some:
+                continue
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
             dist.all_reduce(parameter.grad)

@@ -15,6 +15,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -49,6 +50,8 @@ Precision = Literal["float32", "float16", "bfloat16"]
 _ACCELERATE: dict[Precision, str] = {"float32": "no", "float16": "fp16", "bfloat16": "bf16"}
 #: Steps over which a watched figure is averaged before it is held against its bound.
 PATIENCE = 20
+#: How long a process waits for another.
+PATIENT = timedelta(days=7)
 HISTORY = "steps.jsonl"
 TENSORBOARD = "tensorboard"
 
@@ -181,6 +184,7 @@ def start(options: TrainOptions) -> tuple[Accelerator, Crew]:
     """The processes as accelerate finds them; refused when they are not as many as asked for."""
     from accelerate import Accelerator
     from accelerate.state import AcceleratorState
+    from accelerate.utils import InitProcessGroupKwargs
 
     precision = _ACCELERATE[options.precision]
     if precision != "no" and not torch.cuda.is_available():
@@ -190,7 +194,9 @@ def start(options: TrainOptions) -> tuple[Accelerator, Crew]:
         AcceleratorState._reset_state()  # an earlier training of this process chose otherwise
     # Without being told, accelerate starts no crew of CPUs.
     cpu = options.cpu or not (torch.cuda.is_available() or torch.backends.mps.is_available())
-    accelerator = Accelerator(mixed_precision=precision, cpu=cpu)
+    # Others wait while the first process tests and writes, however long; torchrun ends them where one fails.
+    patient = InitProcessGroupKwargs(timeout=PATIENT)
+    accelerator = Accelerator(mixed_precision=precision, cpu=cpu, kwargs_handlers=[patient])
     atexit.register(leave)
     crew = Crew(accelerator.process_index, accelerator.num_processes, accelerator.device)
     if options.processes is not None and options.processes != crew.size:
@@ -366,7 +372,7 @@ class _Trainer:
             whole = torch.stack([value.float() for value in taken.losses.values()]).sum() / len(group)
             if whole.requires_grad:
                 self.scaler.scale(whole).backward()  # type: ignore[no-untyped-call]
-            shares = torch.stack([value.detach().double() for value in taken.losses.values()])
+            shares = torch.stack([value.detach().cpu().double() for value in taken.losses.values()])
             for name, value in zip(taken.losses, self.crew.total(shares).tolist(), strict=True):
                 losses[name] = losses.get(name, 0.0) + value / len(group)
             for name, value in taken.watched.items():

@@ -66,6 +66,15 @@ def _check_layers(encoder: HuggingFaceEncoder, layers: int) -> None:
         )
 
 
+def check_trained(encoder: HuggingFaceEncoder, layers: Sequence[int]) -> None:
+    """Refuse a training of these layers that would leave them as they are."""
+    if not any(behind(hidden) for hidden in _empty_sentence(encoder, layers)):
+        raise BadSetting(
+            f"nothing that layers {', '.join(map(str, layers))} are computed from is trained",
+            remedy="freeze less, or align higher layers",
+        )
+
+
 def _empty_sentence(encoder: HuggingFaceEncoder, layers: Sequence[int]) -> Sequence[torch.Tensor]:
     """Hidden states of a sentence without words, with the way they were computed."""
     with torch.enable_grad():
