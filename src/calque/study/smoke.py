@@ -300,6 +300,8 @@ class _Small:
 
     def measure(self, name: str, held: Mapping[str, Any]) -> dict[str, Any]:
         found: dict[str, Any] = {**held, "limit": 20, "rounds": 10}
+        if held.get("measure", name) == "sentences":  # the world's text is also what is aligned on
+            found["include_seen"] = True
         if isinstance(text := held.get("text"), Mapping):
             mono = held.get("measure", name) == "lexicon"
             found["text"] = {
