@@ -11,16 +11,19 @@ import pytest
 from seqeval.metrics import f1_score
 
 import small_corpus
+from calque.encoders.aligned import AlignedEncoder
+from calque.encoders.encoder import EncoderOptions
 from calque.errors import BadInput, BadSetting
 from calque.files import read_json
 from calque.pipeline import TransferRecipe, align, compare, predict, transfer, transferring
-from calque.pipeline.taskmodels import known_languages
+from calque.pipeline.taskmodels import known_languages, opened_model
 from calque.pipeline.transferred import TransferFolder
 from calque.presets import load_preset, preset_names
 from calque.progress import shown
 from calque.stats.seeds import SeedTest
 from calque.store import load_results
 from calque.transfer.tasks import task_named
+from calque.types import Sentences
 
 #: What words are, in either language: learnable from the word alone.
 KINDS = {"cat": "ANIMAL", "dog": "ANIMAL", "mat": "THING", "street": "THING", "child": "PERSON"}
@@ -170,6 +173,34 @@ def test_predictions_replace_nothing_of_the_model(tuned: Path, data: dict[str, A
     assert weights.read_bytes() == before
 
 
+def test_a_model_that_was_aligned_is_used_with_its_maps(tuned: Path, corpus: Path, tmp_path: Path) -> None:
+    model, text = str(tuned / "models" / "seed-1"), tmp_path / "letters.txt"
+    text.write_text("die Katze saß\n")
+    align(model, str(corpus / "links" / "train"), method="rotation", layers="last", out=tmp_path / "aligned")
+    opened = opened_model(str(tmp_path / "aligned"), EncoderOptions())
+    assert isinstance(opened.encoder, AlignedEncoder) and opened.encoder.maps
+    assert opened.fingerprint != opened_model(model, EncoderOptions()).fingerprint
+    words = Sentences.of("de", [["Katze", "Hund"]])
+    mapped, plain = (
+        one.word_vectors(words, layers=[one.depth]).layer(one.depth)
+        for one in (opened.encoder, opened_model(model, EncoderOptions()).encoder)
+    )
+    assert not np.allclose(mapped, plain, atol=1e-3)
+    with pytest.raises(BadSetting, match="no map for language 'ru'"):
+        predict(tmp_path / "aligned", text, "ru", out=tmp_path / "ru.tsv")
+    assert predict(tmp_path / "aligned", text, "de", out=tmp_path / "de.tsv").path.is_file()
+
+
+def test_training_under_maps_is_told(
+    bert: Path, data: dict[str, Any], corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    align(str(bert), str(corpus / "links" / "train"), layers="last", out=tmp_path / "aligned")
+    with shown():
+        run = transfer("ner", str(tmp_path / "aligned"), **data, out=tmp_path / "run", **QUICK)
+    (note,) = (one for one in run.data["notes"] if one.startswith("linear maps"))
+    assert "--regime features" in note and note in capsys.readouterr().err
+
+
 def test_a_model_tells_what_it_learned_in(tuned: Path, data: dict[str, Any], tmp_path: Path) -> None:
     model = tuned / "models" / "seed-1"
     assert known_languages(str(model)) == ["en"]
@@ -303,19 +334,21 @@ def test_training_data_are_not_tested_and_dev_data_that_are_are_told(
     given: dict[str, Any] = {**FROZEN, "layers": "last", "seeds": 1, "epochs": 1}
     train = data["train"]
     with pytest.raises(
-        BadSetting, match=r"training data and the test of en are the same 60 items .*train\.en"
+        BadSetting, match=r"all 60 items of the test of en are among the training data .*train\.en"
     ):
         transfer("ner", str(bert), train=train, test=train, out=tmp_path / "leak", **given)
     test = data["test"]
     with shown():
         run = transfer("ner", str(bert), **data, dev={"en": test["en"]}, out=tmp_path / "run", **given)
-    told = "the dev data and the test of en are the same items: scores there are of dev data"
-    assert run.data["notes"] == [told] and told in capsys.readouterr().err
+    many = len(sentences("en", 30, 1))
+    told = f"{many} of {many} items of the test of en are among the dev data, too"
+    assert told in run.data["notes"] and told in capsys.readouterr().err
     assert run.data["encoder"] == {"encoder": bert.name.rstrip("0123456789")}
     run = transfer("ner", str(bert), **data, dev=train, out=tmp_path / "chosen", **given)
-    assert run.data["notes"] == [
-        "the training data and the dev data of en are the same items: they choose no epoch well"
-    ]
+    assert "60 of 60 items of the dev data of en are among the training data, too" in run.data["notes"]
+    given = {**given, "limit_train": 50, "limit_test": 20}
+    with pytest.raises(BadSetting, match="all 20 items of the test of en are among the training data"):
+        transfer("ner", str(bert), train=train, test=train, out=tmp_path / "limited", **given)
 
 
 def test_maps_take_either_side_into_the_space_of_the_other(

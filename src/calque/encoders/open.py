@@ -48,7 +48,7 @@ def open_encoder(spec: str, options: EncoderOptions | None = None, *, own: bool 
     folder = Path(spec).expanduser()
     began = Beginning.read(folder)
     if began is not None:
-        inner = _open_plain(spec, _as_trained(options, began), began.name or spec, own)
+        inner = _open_plain(spec, as_trained(options, began), began.name or spec, own)
         return load_maps(folder, inner)
     return _open_plain(spec, options, spec, own)
 
@@ -135,8 +135,10 @@ def trained_prefix(spec: str) -> str | None:
     return None if began is None else began.prefix
 
 
-def _as_trained(options: EncoderOptions, began: Beginning) -> EncoderOptions:
+def as_trained(options: EncoderOptions, began: Beginning | None) -> EncoderOptions:
     """Maps belong to the input they were learned on: its prefix and length come along with them."""
+    if began is None:
+        return options
     return replace(
         options,
         prefix=began.prefix if options.prefix is None else options.prefix,

@@ -23,13 +23,14 @@ from calque.links.similarity import SimilarityLinker, SimilarityMethod
 from calque.links.statistical import StatisticalLinker, StatisticalModel, TrainedLinker, load_linker
 from calque.links.symmetrise import Symmetrisation
 from calque.pipeline.runs import EncoderRecipe, Running, input_digests, links_grid, running
+from calque.progress import say
 from calque.recipe import parse_layers, suggestion
 from calque.stats.signature import signature
 from calque.store import load_pairs, load_results, save_pairs, save_results
 from calque.text.bitext import read_bitext
 from calque.text.clean import Cleaning
 from calque.text.languages import check_language
-from calque.text.readers import BitextFormat
+from calque.text.readers import BitextFormat, holds_links
 from calque.types import Bitext, Encoder, Result, WordPairs
 
 SPLITS = ("train", "dev", "test")
@@ -107,6 +108,9 @@ def link(
     recipe = recipe.model_copy(update={"inputs": _inputs(recipe, encoder)})
     folder = Path(out)
     if not is_done(folder, recipe.digest(), overwrite=overwrite):
+        for path in files:
+            if recipe.links is None and path != recipe.gold and holds_links(path):
+                say(f"{path}: the word links in its third column are left aside: --links {path} takes them")
         with running(recipe, folder, overwrite=overwrite) as run:
             _run(recipe, run, encoder)
     return _load(folder)

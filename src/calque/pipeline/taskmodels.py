@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from calque.documents import shaped
-from calque.encoders.aligned import AlignedEncoder
+from calque.encoders.aligned import AlignedEncoder, Beginning, load_maps
 from calque.encoders.bylanguage import LanguageEncoders, PieceReader
 from calque.encoders.encoder import EncoderOptions, HuggingFaceEncoder, choose_device, choose_dtype
 from calque.encoders.hub import fetched_before, model_directory, weights_digest
-from calque.encoders.open import open_encoder
+from calque.encoders.open import as_trained, open_encoder
 from calque.errors import BadInput, BadSetting
 from calque.files import file_digest, finished, read_json, text_digest, write_json
 from calque.training.checkpoint import load_tensors
@@ -153,11 +153,14 @@ def opened_model(spec: str, options: EncoderOptions, task: Task | None = None) -
     device = choose_device(options.device)
     held = read_ordinary(path, choose_dtype(options.dtype, device), task)
     weights = ordinary_head(held, path)
-    encoder = HuggingFaceEncoder(held.model, held.tokenizer, spec, options)
+    began, parts = Beginning.read(folder), [weights_digest(path), str(told)]
+    inner = HuggingFaceEncoder(held.model, held.tokenizer, spec, as_trained(options, began))
+    encoder: Any = inner
+    if began is not None:  # aligned after it had been trained
+        encoder = load_maps(folder, inner)
+        parts.append(encoder.fingerprint)
     settings = told or {"head": held.kind.value, **_PLAIN}
-    return TaskModelFolder(
-        encoder, held.labels, weights, settings, text_digest(weights_digest(path), str(told))
-    )
+    return TaskModelFolder(encoder, held.labels, weights, settings, text_digest(*parts))
 
 
 def read_by(encoder: Encoder) -> PieceReader:
@@ -170,7 +173,15 @@ def read_by(encoder: Encoder) -> PieceReader:
 
 def _own(folder: Path, told: Mapping[str, Any], options: EncoderOptions) -> TaskModelFolder:
     if told["regime"] == Regime.FEATURES.value:
-        encoder = open_encoder(fetched_before(told["encoder"], options.revision), options)
+        try:
+            spec = fetched_before(told["encoder"], options.revision)
+        except BadInput:
+            raise BadInput(
+                f"its encoder, {told['encoder']}, is not here",
+                where=folder,
+                remedy="run from the folder that it was trained in, from where it is named",
+            ) from None
+        encoder = open_encoder(spec, options)
         if encoder.fingerprint != told["fingerprint"]:
             raise BadInput(
                 f"its encoder {told['encoder']} is not the one it was trained over",

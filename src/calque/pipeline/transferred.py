@@ -83,9 +83,9 @@ class TransferFolder:
         return {} if self.parts else {"dev data": self._data("dev")}
 
     def _data(self, part: str) -> str:
-        """Languages and the beginnings of their fingerprints."""
-        held = sorted((one["language"], one.get("fingerprint", "")[:8]) for one in self.data[part])
-        return " ".join(f"{language}:{fingerprint}" for language, fingerprint in held)
+        """Languages, numbers of items, and the beginnings of their fingerprints."""
+        held = [(one["language"], one.get("fingerprint", "")[:8], one["items"]) for one in self.data[part]]
+        return " ".join(f"{language}:{digest} ({items:,} items)" for language, digest, items in sorted(held))
 
     @property
     def encoder(self) -> dict[str, Any]:
@@ -96,7 +96,9 @@ class TransferFolder:
     @property
     def notes(self) -> list[str]:
         """What figures of this run must be read with."""
-        return sorted({f"{self.label}: {one.note}" for one in self.results if one.note})
+        told = [one.note for one in self.results]
+        told += [note for part in self.parts or (self,) for note in part.data.get("notes", ())]
+        return sorted({f"{self.label}: {note}" for note in told if note})
 
     @cached_property
     def _items(self) -> dict[tuple[str, int], tuple[Path, str]]:

@@ -7,12 +7,13 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from calque.align.continual import ContinualAlignment
 from calque.circumstances import circumstances
-from calque.encoders.aligned import AlignedEncoder
+from calque.encoders.aligned import MAPS, AlignedEncoder
 from calque.encoders.bylanguage import LanguageEncoders, PieceReader
 from calque.encoders.encoder import HuggingFaceEncoder
 from calque.encoders.open import open_encoder
@@ -22,6 +23,7 @@ from calque.errors import BadSetting
 from calque.files import FINISHED, atomic_directory, finish, finished, read_json, write_json
 from calque.locks import locked
 from calque.pipeline.continual import continual
+from calque.pipeline.inputs import is_there
 from calque.pipeline.runs import Running, is_trained, open_for, running
 from calque.pipeline.taskdata import TaskData, read_data
 from calque.pipeline.taskmodels import (
@@ -210,7 +212,7 @@ class _Job:
         encoder, began = self._opened(), time.monotonic()
         groups = self._groups(encoder)
         say(self._announced(groups))
-        for note in data_notes(self.data):
+        for note in self._notes():
             say(note)
         if self.recipe.regime is Regime.FINETUNE and self.data.train:
             _tell_held(encoder)
@@ -221,6 +223,18 @@ class _Job:
             left = (time.monotonic() - began) / done * (len(self.recipe.seeds) - done)
             if left > 1:
                 say(f"seed {seed} done; about {duration(left)} for the others")
+
+    def _notes(self) -> Iterator[str]:
+        """What is in doubt: data in common, and maps of vectors that training moves away from."""
+        yield from data_notes(self.data)
+        recipe = self.recipe
+        began = Path(str(recipe.model or recipe.encoder)).expanduser()
+        trains = recipe.train and recipe.epochs != 0 and recipe.regime is Regime.FINETUNE
+        if trains and is_there(began / MAPS):
+            yield (
+                "linear maps were learned before the encoder is trained here, and may not fit it afterwards: "
+                "--regime features leaves it as it is"
+            )
 
     def _announced(self, groups: Sequence[_Group]) -> str:
         """What is about to be done, before it is."""
@@ -453,7 +467,7 @@ class _Job:
             else "dev data in the training language",
             "labels": list(self.labels.names),
             "encoder": made_by(self.recipe.encoder) if self.recipe.encoder else {},
-            "notes": list(data_notes(self.data)),
+            "notes": list(self._notes()),
             "learned": self._learned(),
             **{name: list(map(described, getattr(self.data, name))) for name in ("train", "dev", "test")},
         }
@@ -543,29 +557,36 @@ def _check_selection(recipe: TransferRecipe, data: TaskData) -> None:
 
 def _check_apart(data: TaskData) -> None:
     """What was learned from cannot tell what was learned."""
-    for code, (one, other) in same(data.train, data.test).items():
-        raise BadSetting(
-            f"the training data and the test of {code} are the same {len(other):,} items "
-            f"({one.origin or 'no file'} and {other.origin or 'no file'})",
-            remedy=f"another --test file of {code}",
-        )
+    for one, other, common in shared_items(data.train, data.test):
+        if common == len(other):
+            raise BadSetting(
+                f"all {common:,} items of the test of {other.language} are among the training data "
+                f"({other.origin or 'no file'} and {one.origin or 'no file'})",
+                remedy=f"another --test file of {other.language}",
+            )
 
 
 def data_notes(data: TaskData) -> Iterator[str]:
-    """That what chooses among epochs, or is meant to, is what is tested."""
-    if codes := ", ".join(same(data.dev, data.test)):
-        yield f"the dev data and the test of {codes} are the same items: scores there are of dev data"
-    if codes := ", ".join(same(data.train, data.dev)):
-        yield f"the training data and the dev data of {codes} are the same items: they choose no epoch well"
+    """What is in two of the three: training data, what chooses among epochs, and what is tested."""
+    kinds = {"training data": data.train, "dev data": data.dev, "test": data.test}
+    for (name, some), (other, others) in combinations(kinds.items(), 2):
+        for _, two, common in shared_items(some, others):
+            yield (
+                f"{common:,} of {len(two):,} items of the {other} of {two.language} are among the {name}, too"
+            )
 
 
-def same(
+def shared_items(
     some: Sequence[Labelled[Any]], others: Sequence[Labelled[Any]]
-) -> dict[str, tuple[Labelled[Any], Labelled[Any]]]:
-    """Pairs of equal items in one language."""
-    known = {(one.language, one.fingerprint): one for one in some}
-    return {
-        two.language: (known[two.language, two.fingerprint], two)
-        for two in others
-        if (two.language, two.fingerprint) in known
-    }
+) -> Iterator[tuple[Labelled[Any], Labelled[Any], int]]:
+    """Data in one language that have items in common, and how many of the second's are in the first."""
+    for one in some:
+        known = set(map(_said, one.items))
+        for two in (data for data in others if data.language == one.language):
+            if common := sum(map(known.__contains__, map(_said, two.items))):
+                yield one, two, common
+
+
+def _said(item: Any) -> int:
+    """A number for what an item says and how it is labelled, wherever it stands in its file."""
+    return hash(tuple(value for name, value in vars(item).items() if name not in ("id", "line")))

@@ -440,6 +440,8 @@ def _beside(one: Measured) -> list[str]:
         whose, moved = ((name,) if judged and name not in judged else (base, name)), []
         for held in one.beside:
             panel = held.whole
+            if panel.score(name, layer) is None:  # another's figure is none of its own
+                continue
             held_figures = [panel.score(who, layer) for who in dict.fromkeys(whose)]
             figures = [amount(r.value, panel.reading) for r in held_figures if r is not None]
             if figures:

@@ -143,17 +143,20 @@ def study(
 
 
 def chosen_threads(before: Sequence[int], workers: str, given: int | None) -> int:
-    """As many threads a cell as are given, or as the cells `before` had, or as the machine has for each.
+    """As many threads a cell as are given, or as the cells `before` had, or as there are for each.
 
-    Last digits of trained encoders depend on them, so those of one study should have the same. Cells on Ray
-    have one, and so as many run at once as there is room for.
+    There are as many as OMP_NUM_THREADS says, or as the machine has. Last digits of trained encoders depend
+    on them, so those of one study should have the same. Cells on Ray have one, and so as many run at once as
+    there is room for.
     """
     if given is None and len(before) == 1:
         return before[0]
     if given is not None and before and list(before) != [given]:
         told = f"{' and '.join(map(str, before))} thread{'s' * (list(before) != [1])}"
         say(f"cells with {told} stand here; those with {given} may differ from theirs in last digits")
-    alone = 1 if workers == "ray" else max(1, (os.cpu_count() or 1) // worker_count(workers))
+    told = os.environ.get("OMP_NUM_THREADS", "")
+    there = int(told) if told.isascii() and told.isdigit() else os.cpu_count() or 1
+    alone = 1 if workers == "ray" else max(1, there // worker_count(workers))
     return given or alone
 
 

@@ -135,12 +135,23 @@ def _columns(path: str) -> tuple[int, int]:
     number, first = peek[0]
     if len(first) not in (2, 3):
         raise BadInput(f"{len(first)} columns", where=path, line=number, remedy="two, or three with an id")
-    last = [columns[2].strip() for _, columns in peek if len(columns) == 3 and columns[2].strip()]
-    linked = bool(last) and all(map(_PHARAOH.fullmatch, last))
-    if len(first) == 2 or linked:
+    if len(first) == 2 or _links_in(columns for _, columns in peek):
         return len(first), 0
     _check_ids(path, peek)
     return 3, 1
+
+
+def _links_in(rows: Iterable[Sequence[str]]) -> bool:
+    """Whether the third column holds word links, as far as it is filled."""
+    last = [columns[2].strip() for columns in rows if len(columns) == 3 and columns[2].strip()]
+    return bool(last) and all(map(_PHARAOH.fullmatch, last))
+
+
+def holds_links(path: str) -> bool:
+    """Whether a file has word links beside two columns of text."""
+    if not Path(path).is_file() or path.endswith(".tmx"):
+        return False
+    return _links_in(line.split("\t") for line in islice(read_lines(path), _PEEK))
 
 
 def _check_ids(path: str, peek: Sequence[tuple[int, list[str]]]) -> None:
