@@ -106,6 +106,19 @@ def test_variants_that_are_not_measured_at_once_are_measures_of_their_own(made, 
     assert [one.leading.whole.variant for one in measures_of(run)] == ["contextual", "program"]
 
 
+def test_an_encoder_without_a_figure_there_has_not_anothers(made) -> None:
+    """As one of another depth, measured at its own last layer alone."""
+    places = {"small": (4, 0.8), "large": (12, 0.3)}
+    told = {"low": 0.1, "high": 0.9, "count": 9}
+    results = [
+        Result("cka", "cka", value, ("en", "de"), name, layer=layer, variant=variant, **told)
+        for name, (layer, value) in places.items()
+        for variant in ("linear", "debiased")
+    ]
+    line = " ".join(verdict_line(collect(made("run", results))).split())
+    assert "large: CKA (debiased) 0.800" not in line and "small: CKA (debiased) 0.300" not in line
+
+
 def test_the_verdict_line_adds_the_other_figures(measures: Path) -> None:
     line = verdict_line(collect(measures / "lexicon"))
     assert "Beside it at layer 8, centred rotation: P@5 67.8% → 75.3%, P@10 72.8% → 80.3%." in line
