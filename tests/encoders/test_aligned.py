@@ -17,6 +17,7 @@ from calque.encoders.wrapped import Wrapped
 from calque.errors import BadInput, BadSetting
 from calque.files import SUMS, Cache
 from calque.geometry.solvers import Method
+from calque.progress import shown
 from calque.text.names import pair_names
 from calque.types import MapKey, Matrix, Scale, Sentences, Shift, SpaceMap, States, TextBatch, Unit
 from planted import orthogonal, planted
@@ -92,6 +93,17 @@ def test_a_layer_without_a_map_stays_as_it_is() -> None:
     plain, moved = (one.word_vectors(text, layers=(1, 2)) for one in (encoder, aligned))
     assert np.array_equal(plain.layer(1), moved.layer(1))
     assert not np.allclose(plain.layer(2), moved.layer(2))
+
+
+def test_layers_that_were_not_aligned_are_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    encoder, pairs, _ = planted()
+    aligned = LinearAligner().fit(encoder, [LinkedWords(pairs["xx"])], (1,))
+    aligned = replace(aligned, about={**aligned.about, "method": "told-once"})
+    with shown():
+        for _ in range(2):
+            aligned.word_vectors(pairs["xx"].bitext.target, layers=(0, 1, 2))
+            aligned.word_vectors(pairs["xx"].bitext.target, layers=(1,))
+    assert capsys.readouterr().err.count("told-once has no map at layers 0, 2: it was not aligned there") == 1
 
 
 def test_a_language_without_a_map_is_refused() -> None:

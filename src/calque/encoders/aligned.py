@@ -10,7 +10,8 @@ from __future__ import annotations
 import gzip
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cache, cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_args
 
@@ -25,6 +26,7 @@ from calque.encoders.cached import LayerStack
 from calque.encoders.wrapped import Wrapped
 from calque.errors import BadInput, BadSetting
 from calque.files import atomic_file, check_sealed, read_json, seal, text_digest, write_json
+from calque.progress import say
 from calque.text.lines import read_lines
 from calque.types import (
     Encoder,
@@ -143,11 +145,18 @@ class AlignedEncoder(Wrapped):
             )
         return self.maps.get(MapKey(language, self.space, layer), SpaceMap())
 
+    def maps_for(self, language: str, layers: Sequence[int]) -> list[SpaceMap]:
+        """The maps of one language; it is said once where layers have none."""
+        without = tuple(sorted(set(layers) - {key.layer for key in self.maps if key.space == self.space}))
+        if self.maps and without:
+            _tell_unmapped(self.name, without)
+        return [self.map_for(language, layer) for layer in layers]
+
     def states(self, batch: TextBatch, layers: Sequence[int]) -> States:
         states = self.inner.states(batch, layers)
+        maps = self.maps_for(batch.language, states.layers)
         moved = tuple(
-            as_torch(self.map_for(batch.language, layer), hidden).apply(hidden)
-            for layer, hidden in zip(states.layers, states.hidden, strict=True)
+            as_torch(one, hidden).apply(hidden) for one, hidden in zip(maps, states.hidden, strict=True)
         )
         return replace(states, hidden=moved)
 
@@ -159,7 +168,7 @@ class AlignedEncoder(Wrapped):
         layers: Sequence[int],
         pooling: Pooling = "mean",
     ) -> WordVectors:
-        maps = [self.map_for(sentences.language, layer) for layer in layers]
+        maps = self.maps_for(sentences.language, layers)
         found = self.inner.word_vectors(sentences, words, layers=layers, pooling=pooling)
         # Layers on disk are mapped when they are taken: in memory they would be all of them at once.
         held: Any = found.vectors
@@ -169,8 +178,24 @@ class AlignedEncoder(Wrapped):
     def sentence_vectors(
         self, sentences: Sentences, *, layers: Sequence[int], pooling: SentencePooling = "mean"
     ) -> Floats:
-        maps = [self.map_for(sentences.language, layer) for layer in layers]
+        maps = self.maps_for(sentences.language, layers)
         return _apply(maps, self.inner.sentence_vectors(sentences, layers=layers, pooling=pooling))
+
+
+@cache
+def _tell_unmapped(name: str, layers: tuple[int, ...]) -> None:
+    told = ", ".join(f"{a}-{b}" if a < b else str(a) for a, b in stretches(layers))
+    say(f"{name} has no map at layer{'s' * (len(layers) > 1)} {told}: it was not aligned there")
+
+
+def stretches(numbers: Sequence[int]) -> list[tuple[int, int]]:
+    """Rising numbers as stretches, ends included.
+
+    >>> stretches([0, 1, 2, 5])
+    [(0, 2), (5, 5)]
+    """
+    cuts = [0, *(i for i in range(1, len(numbers)) if numbers[i] > numbers[i - 1] + 1), len(numbers)]
+    return [(numbers[a], numbers[b - 1]) for a, b in pairwise(cuts) if a < b]
 
 
 class MappedLayers(LayerStack):
