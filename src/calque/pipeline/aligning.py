@@ -173,7 +173,7 @@ def _learn_maps(recipe: AlignRecipe, folder: Path, overwrite: bool, device: str)
         if recipe.refine:
             check_refinable(aligner, len(seeds.sets))
         with running(recipe, folder, overwrite=overwrite) as run:
-            inner = _kept(opened, recipe, loaded, len(layers))
+            inner = _kept(opened, loaded, len(layers))
             with run.stage("fit"):
                 aligned = aligner.fit(inner, make_sources(recipe, loaded, seeds), layers)
             if recipe.refine:
@@ -206,13 +206,8 @@ def _open(recipe: AlignRecipe, device: str) -> Encoder:
     return opened
 
 
-def _kept(encoder: Encoder, recipe: AlignRecipe, pairs: Sequence[WordPairs], layers: int) -> Encoder:
-    """The encoder with the vector cache where all vectors fit easily, so that the next method finds them.
-
-    Means of word types are taken once, over text of any size, and nothing else asks for its words.
-    """
-    if recipe.supervision in OF_TYPES or recipe.refine:
-        return encoder
+def _kept(encoder: Encoder, pairs: Sequence[WordPairs], layers: int) -> Encoder:
+    """The encoder with the vector cache where all vectors fit easily, so that the next method finds them."""
     size = 2 * np.dtype(np.float16).itemsize * encoder.width * layers * sum(map(len, pairs))
     return CachedEncoder(encoder) if size <= KEPT_BELOW else encoder
 

@@ -177,7 +177,7 @@ def _own(folder: Path, told: Mapping[str, Any], options: EncoderOptions) -> Task
             spec = fetched_before(told["encoder"], options.revision)
         except BadInput:
             raise BadInput(
-                f"its encoder, {told['encoder']}, is not here",
+                f"its encoder, {told['encoder']}, is no folder here and was never fetched",
                 where=folder,
                 remedy="run from the folder that it was trained in, from where it is named",
             ) from None

@@ -35,10 +35,11 @@ class Crew:
     def total(self, value: torch.Tensor | float) -> torch.Tensor:
         """The sum over all processes, in double precision on the CPU, without gradient."""
         # Some devices have no double precision.
-        own = torch.as_tensor(value).detach().cpu().double().clone()
+        held = value.detach().cpu() if isinstance(value, torch.Tensor) else value
+        own = torch.as_tensor(held, dtype=torch.float64).clone()
         if self.size == 1:
             return own
-        summed = own.to(self.device)
+        summed = own.to(self.device, copy=True)
         dist.all_reduce(summed)
         return summed.cpu()
 
