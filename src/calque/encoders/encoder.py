@@ -388,7 +388,7 @@ class HuggingFaceEncoder:
         inputs = self._inputs(torch.zeros((1, 2), dtype=torch.long), torch.ones((1, 2), dtype=torch.bool))
         with self._still():
             hidden = tuple(self.body(**inputs, output_hidden_states=True).hidden_states)
-        if not hidden:
+        if len(hidden) < 2:  # embeddings alone, if that
             raise BadInput("a model without layers", where=self.name)
         return inputs, hidden
 
